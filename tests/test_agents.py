@@ -155,9 +155,9 @@ def thoughts(value: Any) -> list[str]:
     return found + [text for part in value.values() for text in thoughts(part)]
 
 
-def to_upstream(upstream: str) -> dict[str, str]:
+def to_upstream(upstream: str, model: str = "") -> dict[str, str]:
     """Whatever the agent asks for, it gets the model of that upstream."""
-    goal = f"{upstream}/{MODELS[upstream]}"
+    goal = f"{upstream}/{model or MODELS[upstream]}"
     return dict.fromkeys(("claude-*", "gpt-*", "gemini-*", "*"), goal)
 
 
@@ -376,6 +376,95 @@ def test_codex_patches_a_file_with_its_free_text_tool(upstream: str, simulated: 
     check_accepted(simulated, run)
     assert (work / "poem.txt").read_text(encoding="utf-8") == 'first\n"2nd" \\ é\nthird\n', run.output()
     assert run.text == PATCHED, run.output()
+
+
+EVERYWHERE: Final = {
+    **MODELS,
+    "bedrock": "anthropic.claude-sonnet-4-5-v1:0",
+    "cohere": "command-a-03-2025",
+    "ollama": "qwen3",
+}
+MCP_SERVER: Final = Path(__file__).parent / "mcp_servers" / "every_kind.py"
+WITH_MCP: Final = [
+    *("-c", f"mcp_servers.kinds.command={json.dumps(sys.executable)}"),
+    *("-c", f"mcp_servers.kinds.args={json.dumps([str(MCP_SERVER)])}"),
+    *("-c", "mcp_servers.kinds.required=true"),  # otherwise the first request does not wait for its tools
+]
+FOUND: Final = "I found it and called it."
+
+
+@pytest.mark.parametrize("upstream", EVERYWHERE)
+def test_codex_searches_for_a_tool_of_an_mcp_server_and_calls_it(upstream: str, simulated: Server, work: Path) -> None:
+    """The tools of MCP servers are deferred: the model sees one from the time on that a search found it."""
+    is_own = upstream == "openai_responses"
+    name = "echo" if is_own else "mcp__kinds__echo"
+    search = {"name": "tool_search", "arguments": {"query": "echo says it again"}}
+    echo = {"name": name, "arguments": {"text": "over", "times": 3}}
+    simulated.script(
+        rules=[
+            {"when": {"tool": "tool_search", "results": 0}, "reply": {"calls": [search]}},
+            {"when": {"tool": name, "results": 1}, "reply": {"calls": [echo]}},
+            {"when": {"tool": name, "results": 2}, "reply": {"text": FOUND}},
+        ]
+    )
+    with gateway(simulated, models=to_upstream(upstream, EVERYWHERE[upstream])) as served:
+        run = run_codex(served.url + "/v1", "Say it again.", work, extra=WITH_MCP)
+    check_accepted(simulated, run)
+    assert run.text == FOUND, run.output()
+    first, second, third = (str(request.body) for request in model_requests(simulated))
+    assert "overoverover" in third, run.output()
+    assert "Says it again." not in first, run.output()
+    assert is_own or f"- {name}: Says it again." in second, run.output()
+
+
+def run_script(upstream: str, script: str) -> dict[str, Any]:
+    """The call of the tool that runs JavaScript, which has Codex's other tools; it is free text, in a namespace."""
+    arguments: str | dict[str, str] = script if upstream.startswith("openai") else {"input": script}
+    return {"name": "exec" if upstream == "openai_responses" else "functions__exec", "arguments": arguments}
+
+
+@pytest.mark.parametrize("upstream", EVERYWHERE)
+def test_codex_has_its_tools_where_it_sends_them_as_an_item_of_the_input(
+    upstream: str, simulated: Server, work: Path
+) -> None:
+    """For its newest models Codex sends no `tools`, but an item `additional_tools`."""
+    script = 'text(await tools.exec_command({"cmd": "echo proof > one.txt"}))'
+    simulated.script(
+        rules=[
+            {"when": {"results": 0}, "reply": {"calls": [run_script(upstream, script)]}},
+            {"when": {"results": 1}, "reply": {"text": DONE}},
+        ]
+    )
+    own = "gpt-6-sol" if upstream == "openai_responses" else EVERYWHERE[upstream]
+    with gateway(simulated, models=to_upstream(upstream, own)) as served:
+        run = run_codex(served.url + "/v1", PROMPT, work, model="gpt-6-sol")
+    check_accepted(simulated, run)
+    assert (run.text, run.exit) == (DONE, 0), run.output()
+    assert (work / "one.txt").read_text(encoding="utf-8") == "proof\n", run.output()
+    assert {record.response.status for record in served.records} == {200}, run.output()
+
+
+@pytest.mark.parametrize("upstream", ["anthropic", "openai_chat", "openai_responses", "gemini", "mistral"])
+def test_codex_sends_messages_between_its_agents(upstream: str, simulated: Server, work: Path) -> None:
+    """An `agent_message` is what another agent says: the model of any provider reads it, and never as its own words."""
+    spawn = "spawn_agent" if upstream == "openai_responses" else "collaboration__spawn_agent"
+    wait = "wait_agent" if upstream == "openai_responses" else "collaboration__wait_agent"
+    task = {"name": spawn, "arguments": {"task_name": "child", "message": CHILD, "fork_turns": "none"}}
+    script = 'text(await tools.exec_command({"cmd": "echo proof > child.txt"}))'
+    steps: list[tuple[str, int, dict[str, Any]]] = [
+        (CHILD, 0, {"calls": [run_script(upstream, script)]}),
+        (CHILD, 1, {"text": "The child is done."}),
+        (PROMPT, 0, {"calls": [task]}),
+        (PROMPT, 1, {"calls": [{"name": wait, "arguments": {}}]}),
+    ]
+    rules = [{"when": {"contains": said, "results": results}, "reply": reply} for said, results, reply in steps]
+    simulated.script(rules=[*rules, {"reply": {"text": DONE}}])
+    own = "gpt-6-sol" if upstream == "openai_responses" else MODELS[upstream]
+    with gateway(simulated, models=to_upstream(upstream, own)) as served:
+        run = run_codex(served.url + "/v1", PROMPT, work, model="gpt-6-sol")
+    assert {request.status for request in model_requests(simulated)} == {200}, run.output()
+    assert [path.name for path in work.iterdir()] == ["child.txt"], run.output()
+    assert run.text == DONE, run.output()
 
 
 CHILD: Final = "Write the child's file."

@@ -60,7 +60,7 @@ def test_responses_runs_of_the_models_items_and_of_results_are_one_message_each(
             [
                 "result function_call_output $.input[7] a f < text - $.input[7].output >",
                 "result custom_tool_call_output $.input[8] b custom < text input_text $.input[8].output[0] ok >",
-                "server shell_call_output $.input[9]",
+                "result shell_call_output $.input[9] c custom",
             ],
         ),
         ("assistant", "$.input[10]", ["text - $.input[10].content Done", "other item_reference $.input[11] msg_1"]),

@@ -32,8 +32,7 @@ VERBATIM: Final[dict[str, frozenset[str]]] = {
     "anthropic": frozenset(),
     "openai_chat": frozenset({"function_call", "function", "reference"}),
     "openai_responses": frozenset(
-        {"item_reference", "local_shell_call", "local_shell_call_output", "mcp_list_tools"}
-        | {"mcp_approval_request", "mcp_approval_response"}
+        {"item_reference", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"}
     ),
     "gemini": frozenset(),
     "bedrock": frozenset({"cachePoint", "guarded image"}),
@@ -207,8 +206,16 @@ def _openai_responses(body: dict[str, Any]) -> Iterator[Found]:
     if isinstance(items, str):
         yield "text", items
         return
+    shells: list[str] = []
     for item in items:
-        yield from _responses_item(item)
+        if item.get("type") == "local_shell_call":
+            shells.append(item["call_id"])
+            action = {name: value for name, value in item["action"].items() if name != "type"}
+            yield "call", item["call_id"], "local_shell", written(action)
+        elif item.get("type") == "local_shell_call_output":
+            yield "result", shells[-1], item["output"], "fine"
+        else:
+            yield from _responses_item(item)
 
 
 def _responses_item(item: dict[str, Any]) -> Iterator[Found]:

@@ -161,6 +161,8 @@ class Opaque(BlockValue, frozen=True, tag="opaque"):
     kind: str = ""
     extra: Extra | None = None
     form: Form | None = None
+    text: str | None = None
+    """What it says, for a target that cannot read it; None: the texts that are found in it."""
 
 
 class ServerTool(BlockValue, frozen=True, tag="server_tool"):

@@ -131,6 +131,8 @@ class View(Struct, kw_only=True):
     tools: tuple[ToolView, ...] | None = None
     """None: there is no such field."""
     tools_path: str = "$.tools"
+    later_tools: tuple[ToolView, ...] = ()
+    """Tools that messages define, for what comes after them."""
     choice: ChoiceView | None = None
     parallel: Setting | None = None
     """Whether parallel calls are allowed, if the request sets it."""

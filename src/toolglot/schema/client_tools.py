@@ -2,6 +2,9 @@
 
 A request names such a tool by a versioned type alone (`bash_20250124`), because the model was trained on it.
 Another model needs a description of its arguments. Tools that the provider runs itself are not here.
+
+Calls of some of these tools are items of their own type in their protocol (`TYPED_CALLS`): there the type of the tool
+is kept, so that the call of any model can be given back as one of that type.
 """
 
 from __future__ import annotations
@@ -68,13 +71,54 @@ _MEMORY: Final = _object(
     new_path=_text("For `rename`: the new path."),
 )
 
+_LOCAL_SHELL: Final = _object(
+    ["command"],
+    command={
+        "type": "array",
+        "items": {"type": "string"},
+        "description": 'The program and its arguments; for a line of shell, ["bash", "-lc", "the line"].',
+    },
+    working_directory=_text("Where to run it."),
+    timeout_ms={"type": "integer", "description": "After how many milliseconds to stop it."},
+    env={"type": "object", "additionalProperties": {"type": "string"}, "description": "Environment variables."},
+    user=_text("The user to run it as."),
+)
+_SHELL: Final = _object(
+    ["commands"],
+    commands={"type": "array", "items": {"type": "string"}, "description": "Lines of shell, run in this order."},
+    timeout_ms={"type": "integer", "description": "After how many milliseconds to stop them."},
+    max_output_length={"type": "integer", "description": "The most characters of output to return."},
+)
+_PATCH: Final = _object(
+    ["type", "path"],
+    type=_choice("What to do.", "create_file", "update_file", "delete_file"),
+    path=_text("The file, relative to the root of the workspace."),
+    diff=_text(
+        "For `create_file` and `update_file`: the change, without file names and line numbers. Each line begins with "
+        "`+` (added), `-` (removed) or a blank (unchanged); all lines of a new file begin with `+`. `@@`, with a line "
+        "of the file such as a function's head behind it if needed, comes before each group of lines that belong "
+        "together, and about three unchanged lines surround each change."
+    ),
+)
+_TOOL_SEARCH: Final = _object(["query"], query=_text("What to search for."))
+
+TYPED_CALLS: Final = frozenset({"local_shell", "shell", "apply_patch", "tool_search"})
+"""The types of tools whose calls are items of their own type."""
+
+_SHAPED_CALLS: Final = TYPED_CALLS - {"tool_search"}
+"""Those of which an item can hold only arguments that fit the published parameters."""
+
 CLIENT_TOOLS: Final[dict[tuple[str, str], tuple[str, Schema]]] = {
     ("anthropic", "bash_"): ("Runs a command in a shell that keeps its state.", _BASH),
     ("anthropic", "text_editor_"): ("Views, creates and edits files.", _EDITOR),
     ("anthropic", "memory_"): ("Keeps notes in files under /memories.", _MEMORY),
+    ("openai_responses", "local_shell"): ("Runs a command on the client's machine.", _LOCAL_SHELL),
+    ("openai_responses", "shell"): ("Runs commands in a shell on the client's machine.", _SHELL),
+    ("openai_responses", "apply_patch"): ("Creates, changes and deletes files. One call changes one file.", _PATCH),
+    ("openai_responses", "tool_search"): ("Searches for tools that can be loaded.", _TOOL_SEARCH),
 }
-"""Protocol and start of the type → what the tool does and what it takes (source: the anthropic SDK's types
-and the published tool pages)."""
+"""Protocol and start of the type → what the tool does and what it takes (source: the types of the anthropic and openai
+SDKs, and the published tool pages)."""
 
 
 def as_function(tool: ToolSpec) -> ToolSpec | None:
@@ -83,7 +127,13 @@ def as_function(tool: ToolSpec) -> ToolSpec | None:
         return None
     for (protocol, start), (description, parameters) in CLIENT_TOOLS.items():
         if tool.issuer.provider == protocol and tool.type.startswith(start) and tool.name:
-            own = copy.deepcopy(parameters)  # changing a request must not change the next one
+            own = tool.parameters or copy.deepcopy(parameters)  # changing a request must not change the next one
             plain = replace(tool, issuer=None, extra=None, form=None, opaque=None)
-            return replace(plain, type="function", description=description, parameters=own)
+            kind = tool.type if tool.type in TYPED_CALLS else "function"
+            return replace(plain, type=kind, description=tool.description or description, parameters=own)
     return None
+
+
+def must_fit(kind: str) -> bool:
+    """Whether a call of a tool of this type can only hold arguments that fit its parameters."""
+    return kind in _SHAPED_CALLS

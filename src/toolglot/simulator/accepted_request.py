@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from toolglot.conversation import Conversation, ToolResult, ToolSpec, Turn
+from toolglot.conversation import Conversation, Opaque, ToolResult, ToolSpec, Turn
 from toolglot.conversation.visible_tools import visible_tools
 from toolglot.profiles import Profile
 from toolglot.simulator.replies.json_bytes import canonical_bytes
@@ -114,6 +114,11 @@ def hash_of(*values: Any) -> str:
     return hashlib.sha256(canonical_bytes(values)).hexdigest()
 
 
+def _text_of(turn: Turn) -> str:
+    """The text of a turn; that of an item which only its protocol knows counts, if the turn has no other."""
+    return turn.text or "\n".join(block.text for block in turn.blocks if isinstance(block, Opaque) and block.text)
+
+
 def _last_prompt(turns: tuple[Turn, ...]) -> tuple[str, int, tuple[ToolResult, ...]]:
     prompt, count = "", 0
     results: list[ToolResult] = []
@@ -122,6 +127,6 @@ def _last_prompt(turns: tuple[Turn, ...]) -> tuple[str, int, tuple[ToolResult, .
             # Text beside results is a reminder from the client, not a new prompt.
             results += turn.results
         elif turn.role == "user" and turn.blocks:
-            prompt, count = turn.text, count + 1
+            prompt, count = _text_of(turn), count + 1
             results = []
     return prompt, count, tuple(results)

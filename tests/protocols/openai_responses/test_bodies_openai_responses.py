@@ -25,6 +25,7 @@ from toolglot.conversation import (
     Reply,
     Sampling,
     ServerTool,
+    ToolChange,
     ToolChoice,
 )
 from toolglot.protocols.openai_responses import reply, request
@@ -147,8 +148,8 @@ def test_a_run_of_the_models_items_is_one_turn_but_two_messages_are_two_and_ever
         ("call_1", "function", None),
         ("call_2", "custom", '*** "Begin"\\'),
     ]
-    assert [result.call_id for turn in turns for result in turn.results] == ["call_1", "call_2"]
-    assert [type(block) for turn in turns[7:10] for block in turn.blocks] == [Opaque, Opaque, Opaque]
+    assert [result.call_id for turn in turns for result in turn.results] == ["call_1", "call_2", "l"]
+    assert [type(block) for turn in turns[7:10] for block in turn.blocks] == [ToolResult, Opaque, ToolChange]
 
 
 def test_R_002_7_B5_a_call_is_known_by_its_call_id_and_not_by_its_items_id() -> None:

@@ -175,13 +175,26 @@ class ResponsesResult(ResponsesForm, frozen=True, tag="openai_responses.result")
 
     is_custom: whether it is an item of the type `custom_tool_call_output`.
     output: whether its output was missing, or a list of parts.
+    tool: the type of the tool, if its outputs are items of their own type (`client_tools.py`).
+    written: its output as it came, if that is more than a string; or its id, if that is not the id of the call.
+    has_item_id_only: whether the id of the call is in `id`, since there is no `call_id`.
     """
 
     is_custom: bool = False
     output: Literal["absent", "parts"] | None = None
+    tool: str | None = None
+    written: Any = None
+    has_item_id_only: bool = False
 
 
 PLAIN_RESULT: Final = ResponsesResult()
+
+
+class ResponsesToolChange(ResponsesForm, frozen=True, tag="openai_responses.tool_change"):
+    """An item of the type `additional_tools`: its role is among its unknown fields."""
+
+
+ADDITIONAL_TOOLS: Final = ResponsesToolChange()
 
 
 # --- requests ---------------------------------------------------------------------------------------
@@ -208,6 +221,7 @@ class ResponsesChoice(ResponsesForm, frozen=True, tag="openai_responses.choice")
 
     is_mode_unset: whether only `parallel_tool_calls` was written.
     is_custom: whether the tool that is chosen is of the type `custom`.
+    is_typed: whether the tool that is chosen has no name but its type.
     allowed_tools: the `tools` of a choice among several.
     allowed_mode: its `mode`, if that was written.
     """
@@ -216,11 +230,13 @@ class ResponsesChoice(ResponsesForm, frozen=True, tag="openai_responses.choice")
     is_custom: bool = False
     allowed_tools: list[Any] | None = None
     allowed_mode: str | None = None
+    is_typed: bool = False
 
 
 PLAIN_CHOICE: Final = ResponsesChoice()
 MODE_UNSET: Final = ResponsesChoice(is_mode_unset=True)
 CUSTOM_CHOICE: Final = ResponsesChoice(is_custom=True)
+TYPED_CHOICE: Final = ResponsesChoice(is_typed=True)
 
 
 class ResponsesReasoning(ResponsesForm, frozen=True, tag="openai_responses.reasoning"):

@@ -7,6 +7,9 @@ Every other item is a turn of its own.
 
 The thinking of another model is written as a summary; its text, as plain text if a request needs that.
 
+Tools that join in the midst of a conversation (`additional_tools`) are a turn of the developer, with a `ToolChange`.
+Messages between agents (`agent_message`) are turns of the user: the model did not write them.
+
 Calls and outputs pair by `call_id` only. The item's own `id` is another thing (B5): it stays in `extra`,
 returns to this protocol, and is never invented.
 """
@@ -32,9 +35,12 @@ from toolglot.conversation import (
     Text,
     Thinking,
     ToolCall,
+    ToolChange,
+    ToolReference,
     ToolResult,
     Turn,
 )
+from toolglot.errors import InputError
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.failed_result import content_with_error, text_of
@@ -50,7 +56,10 @@ from toolglot.protocols.fields.reading import (
     with_extra,
     with_rest,
 )
+from toolglot.protocols.openai_responses import agent_messages, client_calls
+from toolglot.protocols.openai_responses.client_tools import BY_CALL, BY_OUTPUT, BY_TYPE, LOCAL_SHELL
 from toolglot.protocols.openai_responses.form import (
+    ADDITIONAL_TOOLS,
     PLAIN_RESULT,
     PROTOCOL,
     REASONING,
@@ -62,12 +71,14 @@ from toolglot.protocols.openai_responses.form import (
     ResponsesResult,
     ResponsesText,
     ResponsesThinking,
+    ResponsesToolChange,
     call_form,
     part_form,
     with_arguments,
 )
 from toolglot.protocols.openai_responses.parts import INPUT, OUTPUT, Part, is_part, read_content, write_part
 from toolglot.protocols.openai_responses.web_search import issuer_of
+from toolglot.protocols.openai_responses.tools import read_entries, write_tools
 
 _MESSAGE = frozenset({"type", "role", "content"})
 _ENCRYPTED = frozenset({"type", "id", "encrypted_content"})
@@ -75,6 +86,9 @@ _FUNCTION_CALL = frozenset({"type", "call_id", "name", "arguments", "namespace"}
 _CUSTOM_CALL = frozenset({"type", "call_id", "name", "input", "namespace"})
 _PLAIN = frozenset({"type", "text"})
 _OUTPUT_ITEM = frozenset({"type", "call_id", "output"})
+_ADDITIONAL: Final = "additional_tools"
+_ADDITIONAL_ITEM = frozenset({"type", "tools"})
+_AGENT_MESSAGE: Final = "agent_message"
 _ROLES: Final[dict[str, Role]] = {
     "user": "user",
     "assistant": "assistant",
@@ -98,14 +112,51 @@ _PARTS: Final[dict[type[Part], ResponsesPart]] = {
     Media: ResponsesMedia(),
     Opaque: ResponsesOpaque(),
 }
+_TYPED: Final = frozenset({"local_shell_call_output", *BY_CALL})
 _KNOWN_BY_ITEM: Final = ResponsesCall(has_item_id_only=True)
-_MODEL_ITEMS: Final = _SERVER_CALLS | {"message", "reasoning", "function_call", "custom_tool_call"}
+_MODEL_ITEMS: Final = frozenset({*_SERVER_CALLS, *BY_CALL, "message", "reasoning", "function_call", "custom_tool_call"})
 
 
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def read_item(fields: Fields) -> Turn:
+def read_items(items: list[Any]) -> list[Turn]:
+    """The items of a request as turns."""
+    turns = each(items, _read_item, ".input")
+    if not _TYPED.isdisjoint([item.get("type") for item in items]):
+        turns = _match_typed_outputs(turns, items)
+    return _joined_runs(turns)
+
+
+def _match_typed_outputs(turns: list[Turn], items: list[Fields]) -> list[Turn]:
+    """The turns, with outputs of calls that OpenAI ran itself as they came, and each `local_shell_call_output` with the
+    id of its call: it has an `id` only, which can be that of the call, of the call's item, or its own."""
+    hosted: set[str] = set()
+    calls: dict[Any, str] = {}
+    """The calls of local shells, by their ids and by the ids of their items."""
+    last: str | None = None
+    matched: list[Turn] = []
+    for turn, fields in zip(turns, items, strict=True):
+        block = turn.blocks[0] if turn.blocks else None
+        new = turn
+        if isinstance(block, ToolCall) and block.type == LOCAL_SHELL.type:
+            last = calls[block.id] = block.id
+            calls.setdefault(str(fields.get("id")), block.id)
+        elif isinstance(block, ToolResult) and block.call_id in hosted:
+            new = Turn(turn.role, (Opaque(PROTOCOL, fields, _kind(fields)),))
+        elif isinstance(block, ToolResult) and type(block.form) is ResponsesResult and block.form.has_item_id_only:
+            id = calls.get(block.call_id, last)
+            if id is not None and id != block.call_id:
+                form = replace(block.form, written=block.call_id)
+                new = Turn(turn.role, (replace(block, call_id=id, form=form),))
+            last = None
+        elif isinstance(block, Opaque | ServerTool) and fields.get("type") in BY_CALL:
+            hosted.add(_server_id(fields))
+        matched.append(new)
+    return matched
+
+
+def _read_item(fields: Fields) -> Turn:
     """An item of a request as a turn."""
     kind = _kind(fields)
     if kind == "message":
@@ -117,7 +168,20 @@ def read_item(fields: Fields) -> Turn:
             return Turn(role, read_content(content, INPUT), extra=extra, form=form)
     if kind in _OUTPUTS:
         return Turn("tool", (_read_output(fields, kind),))
+    if kind in BY_OUTPUT:
+        output = client_calls.read_output(fields, BY_OUTPUT[kind])
+        if output is not None:
+            return Turn("tool", (output,))
+    if kind == _ADDITIONAL and type(fields.get("tools")) is list:
+        return Turn("developer", (_read_additional_tools(fields),))
+    if kind == _AGENT_MESSAGE:
+        return Turn("user", (Opaque(PROTOCOL, fields, kind, text=agent_messages.text_of(fields)),))
     return Turn(_side(fields, kind), _model_blocks(fields, kind))
+
+
+def _read_additional_tools(fields: Fields) -> ToolChange:
+    added = client_calls.references(read_entries(fields["tools"]))
+    return ToolChange(added, extra=leftover(fields, _ADDITIONAL_ITEM, PROTOCOL), form=ADDITIONAL_TOOLS)
 
 
 def read_model_item(fields: Fields) -> tuple[Block, ...]:
@@ -136,11 +200,15 @@ def _model_blocks(fields: Fields, kind: str) -> tuple[Block, ...]:
         return (_read_custom_call(fields),)
     if kind == "compaction":
         return (_read_compaction(fields),)
+    if kind in BY_CALL:
+        call = client_calls.read_call(fields, BY_CALL[kind])
+        if call is not None:
+            return (call,)
     if kind in _SERVER_CALLS:
         id = _server_id(fields)
         return (ServerTool(issuer_of(id), "call", fields, kind, id),)
     if kind == "tool_search_output":
-        return (ServerTool(PROTOCOL, "result", fields, kind, _server_id(fields)),)
+        return (ServerTool(PROTOCOL, "result", fields, kind, _server_id(fields), loaded=_found_tools(fields)),)
     return (Opaque(PROTOCOL, fields, kind),)
 
 
@@ -164,6 +232,15 @@ def _side(fields: Fields, kind: str) -> Role:
     if kind.endswith("_call_output") or (kind == "tool_search_output" and fields.get("execution") == "client"):
         return "tool"
     return "user" if kind.endswith("_response") else "assistant"
+
+
+def _found_tools(fields: Fields) -> tuple[ToolReference, ...]:
+    """The tools that a search of OpenAI found, as far as they can be read."""
+    tools = fields.get("tools")
+    try:
+        return client_calls.references(read_entries(tools)) if type(tools) is list else ()
+    except InputError:
+        return ()
 
 
 def _server_id(fields: Fields) -> str:
@@ -263,7 +340,7 @@ def _read_output(fields: Fields, kind: str) -> ToolResult:
     return ToolResult(required(fields, "call_id", str), content, is_complete=True, extra=extra, form=form)
 
 
-def joined_runs(turns: Iterable[Turn]) -> list[Turn]:
+def _joined_runs(turns: Iterable[Turn]) -> list[Turn]:
     """The turns of items, with each run of the model's side as one; but two messages in a row are two turns."""
     joined: list[Turn] = []
     for is_run, run in itertools.groupby(turns, lambda turn: turn.role == "assistant"):
@@ -300,7 +377,7 @@ class ItemWriter:
         self._plain: list[tuple[Fields, list[str]]] = []
         """Messages whose content is a string, and what it will be made of."""
         self._items: list[Fields] = []
-        self._custom = {call.id for turn in turns for call in turn.calls if call.type == "custom"}
+        self._types = {call.id: call.type for turn in turns for call in turn.calls if call.type != "function"}
         self._open: Fields | None = None
         self._is_open_own = False
         """Whether the open message was one of this protocol."""
@@ -376,18 +453,27 @@ class ItemWriter:
 
     def _item(self, block: Block) -> Fields | None:
         if isinstance(block, ToolCall):
-            return _write_call(block)
+            tool = BY_TYPE.get(block.type)
+            return (
+                _write_call(block) if tool is None else client_calls.write_call(block, tool, for_reply=self._for_reply)
+            )
         if isinstance(block, ToolResult):
             return self._result(block)
         if isinstance(block, Thinking):
             return _write_reasoning(block)
         if isinstance(block, Compaction):
             return write_compaction(block)
+        if isinstance(block, ToolChange):
+            return _write_additional_tools(block)
         return own_value(block, PROTOCOL)
 
     def _result(self, result: ToolResult) -> Fields:
         form = result.form if type(result.form) is ResponsesResult else None
-        is_custom = result.call_id in self._custom if form is None else form.is_custom
+        type_of_call = self._types.get(result.call_id)
+        tool = BY_TYPE.get((type_of_call if form is None else form.tool) or "")
+        if tool is not None:
+            return client_calls.write_output(result, tool, form)
+        is_custom = type_of_call == "custom" if form is None else form.is_custom
         kind = "custom_tool_call_output" if is_custom else "function_call_output"
         fields: Fields = {"type": kind, "call_id": result.call_id}
         content = content_with_error(result)
@@ -403,6 +489,17 @@ def _add(message: Fields, part: Fields, *, as_text: bool) -> None:
         message["content"] = part["text"]
     else:
         message["content"].append(part)
+
+
+def _write_additional_tools(change: ToolChange) -> Fields | None:
+    """The item of tools that join. The protocol has none for tools that leave."""
+    tools = write_tools(tool.definition for tool in change.added if tool.definition is not None)
+    if not tools and change.form is None:
+        return None
+    fields: Fields = {"type": _ADDITIONAL, "tools": tools}
+    if type(change.form) is not ResponsesToolChange:
+        fields["role"] = "developer"
+    return with_extra(fields, change.extra, PROTOCOL)
 
 
 def _write_call(call: ToolCall) -> Fields:

@@ -27,6 +27,7 @@ from toolglot.protocols.lenient.fixes import (
     objects_of,
     set_field,
 )
+from toolglot.protocols.openai_responses.client_tools import BY_TYPE
 from toolglot.protocols.openai_responses.form import PROTOCOL, call_form, has_type_of_other_side, message_fields
 
 _ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc", "message": "msg"}
@@ -156,7 +157,7 @@ def _is_misnamed(block: Block) -> bool:
         return False
     id = block.extra.get(PROTOCOL, {}).get("id")
     prefix = _ITEM_IDS["custom_tool_call" if block.type == "custom" else "function_call"]
-    return type(id) is str and not id.startswith(prefix)
+    return type(id) is str and not id.startswith(prefix) and block.type not in BY_TYPE
 
 
 LENIENCY: Final = Leniency(

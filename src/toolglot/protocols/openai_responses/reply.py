@@ -19,6 +19,7 @@ from toolglot.protocols.fields.reading import (
 )
 from toolglot.protocols.fields.refusals import only_refuses
 from toolglot.protocols.fields.token_counts import read_details, write_details
+from toolglot.protocols.openai_responses.client_tools import BY_CALL
 from toolglot.protocols.openai_responses.form import PROTOCOL, ResponsesReply, ResponsesUsage
 from toolglot.protocols.openai_responses.items import ItemWriter, read_model_item
 from toolglot.protocols.openai_responses.parts import OUTPUT
@@ -36,7 +37,12 @@ _ENVELOPE: Final[Fields] = {
 }
 """What clients demand of every response, and what only the one who serves it knows."""
 
-_ITEM_PREFIXES: Final = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc"}
+_ITEM_PREFIXES: Final = {
+    "message": "msg",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    **{kind: tool.prefix for kind, tool in BY_CALL.items()},
+}
 
 _STOPS: Final[dict[str, StopReason]] = {
     "completed": "stop",
@@ -137,9 +143,12 @@ def _completed(reply: Reply, items: list[Fields], status: str) -> list[Fields]:
 
 
 def _completed_item(item: Fields, stem: str, status: str) -> Fields:
-    prefix = _ITEM_PREFIXES.get(item.get("type", ""))
+    kind = item.get("type", "")
+    prefix = _ITEM_PREFIXES.get(kind)
     if prefix is None:
         return item
+    if kind in BY_CALL:  # they are shown when they are complete, or never
+        status = "completed"
     whole = {"id": f"{prefix}_{stem}", "status": status, **item}
     content = item.get("content")
     if prefix == "msg" and type(content) is list:

@@ -35,6 +35,7 @@ from toolglot.protocols.fields.reading import (
     with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.openai_responses.client_tools import BY_TYPE
 from toolglot.protocols.openai_responses.form import (
     CUSTOM_CHOICE,
     EMPTY_REASONING,
@@ -44,12 +45,13 @@ from toolglot.protocols.openai_responses.form import (
     PLAIN_CHOICE,
     PLAIN_REQUEST,
     PROTOCOL,
+    TYPED_CHOICE,
     ResponsesChoice,
     ResponsesMessage,
     ResponsesReasoning,
     ResponsesRequest,
 )
-from toolglot.protocols.openai_responses.items import ItemWriter, joined_runs, read_item
+from toolglot.protocols.openai_responses.items import ItemWriter, read_items
 from toolglot.protocols.openai_responses.tools import read_tools, write_tools
 
 _BODY = frozenset(
@@ -62,6 +64,7 @@ _TEXT = frozenset({"format"})
 _FORMAT = frozenset({"type", "name", "schema", "strict"})
 _DESCRIBED_FORMAT = _FORMAT | {"description"}
 _CHOICE = frozenset({"type", "name"})
+_TYPED_CHOICE = frozenset({"type"})
 _ALLOWED = frozenset({"type", "mode", "tools"})
 _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "none": "none", "required": "required"}
 _FORMATS: Final[dict[str, Literal["text", "json"]]] = {"text": "text", "json_object": "json"}
@@ -111,7 +114,7 @@ def _read_input(body: Fields) -> list[Turn]:
         return [Turn("user", (Text(found),), form=INPUT_STRING)]
     if type(found) is not list:
         raise type_error("a string or an array of items", found, ".input")
-    return joined_runs(each(found, read_item, ".input"))
+    return read_items(found)
 
 
 def _read_options(body: Fields) -> Options:
@@ -150,13 +153,20 @@ def _read_choice_of_tools(fields: Fields, parallel: bool | None) -> ToolChoice:
         form = ResponsesChoice(allowed_tools=tools, allowed_mode=mode)
         extra = leftover(fields, _ALLOWED, PROTOCOL)
         return ToolChoice("required" if mode == "required" else "allowed", _names_of(tools), parallel, extra, form)
+    if kind in BY_TYPE:
+        return ToolChoice("named", (kind,), parallel, leftover(fields, _TYPED_CHOICE, PROTOCOL), TYPED_CHOICE)
     return ToolChoice(parallel=parallel, opaque=Opaque(PROTOCOL, fields, kind))
 
 
 def _names_of(tools: list[Any]) -> tuple[str, ...]:
     """The names of allowed tools; hosted ones have none."""
-    names = each(tools, lambda tool: optional(tool, "name", str), ".tools")
+    names = each(tools, _name_of, ".tools")
     return tuple(name for name in names if name is not None)
+
+
+def _name_of(tool: Fields) -> str | None:
+    kind = tool.get("type")
+    return kind if type(kind) is str and kind in BY_TYPE else optional(tool, "name", str)
 
 
 def _read_reasoning(fields: Fields) -> Reasoning:
@@ -249,6 +259,8 @@ def _write_choice(body: Fields, choice: ToolChoice) -> None:
     verbatim = opaque_value(choice.opaque, PROTOCOL)
     if verbatim is not None:
         body["tool_choice"] = verbatim
+    elif choice.mode == "named" and form.is_typed:
+        body["tool_choice"] = with_extra({"type": choice.names[0]}, choice.extra, PROTOCOL)
     elif choice.mode == "named":
         kind = "custom" if form.is_custom else "function"
         body["tool_choice"] = with_extra({"type": kind, "name": choice.names[0]}, choice.extra, PROTOCOL)

@@ -23,6 +23,7 @@ from toolglot.limits import Limits
 from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.event_builder import NO_LAST_ITEMS, EventBuilder
+from toolglot.protocols.openai_responses.client_tools import BY_CALL, BY_TYPE
 from toolglot.protocols.openai_responses.form import with_arguments
 from toolglot.protocols.openai_responses.items import read_model_item
 from toolglot.protocols.openai_responses.parts import OUTPUT
@@ -34,6 +35,8 @@ _VOICES: Final = {"summary": "summary_text", "content": "reasoning_text"}
 """Where the text of reasoning can stand, and what its parts are called there."""
 
 _NAMES: Final = ("id", "call_id", "name")
+_WHOLE: Final = frozenset(f"other {kind}" for kind in BY_CALL)
+"""The items that are calls of types of their own: they come whole, without deltas."""
 
 DELTAS: Final = {
     "response.output_text.delta": "message",
@@ -110,6 +113,8 @@ def _built_call(call: ToolCall, written: str) -> ToolCall:
     if call.type == "custom":
         return replace(call, raw_input=written)
     arguments, raw, done = read_arguments(written)
+    if call.type in BY_TYPE:
+        return replace(call, arguments=arguments)
     if raw is None:
         return replace(call, arguments=arguments)
     form = with_arguments(call.form, are_own=True)
@@ -154,10 +159,15 @@ class Assembly:
     def is_between(self) -> bool:
         """Whether something was read that the events do not say yet.
 
-        That a message began, its first part says; that it ended, whatever follows it. A call waits for its name.
+        That a message began, its first part says; that it ended, whatever follows it. A call waits for its name, and
+        one of a type of its own for its end.
         """
         last = self.items[-1] if self.items else None
-        return self._held > 0 or (last is not None and last.kind == "message" and (last.is_done or not last.parts))
+        if self._held > 0 or last is None:
+            return self._held > 0
+        if last.kind in _WHOLE:
+            return not last.is_done
+        return last.kind == "message" and (last.is_done or not last.parts)
 
     @property
     def has_lost(self) -> bool:
@@ -279,8 +289,8 @@ class Assembly:
             raise jsontext.limit_error("max_bytes", self._limits.max_bytes, "$")
 
     def _begin_item(self, item: OutputItem) -> None:
-        """Show what began. The parts of a message begin themselves."""
-        if item.kind == "message":
+        """Show what began. The parts of a message begin themselves, and what comes whole is shown at its end."""
+        if item.kind == "message" or item.kind in _WHOLE:
             return
         if item.kind in INPUTS:
             self._begin_call(item)
@@ -372,7 +382,10 @@ class Assembly:
             self._end_otherwise(item, part, block, cut=cut)
             return
         if begun is not None:
-            self._complete(key, text)
+            if item.kind in _WHOLE:
+                self.builder.add(key, text)
+            else:
+                self._complete(key, text)
             self.builder.update(key, _unspoken(block))
         self._close(item, part, cut=cut)
 
@@ -596,7 +609,7 @@ def _unspoken(block: Block) -> Block:
     if isinstance(block, Text | Thinking):
         return replace(block, text="")
     if isinstance(block, ToolCall):
-        form = with_arguments(block.form, are_own=False)
+        form = block.form if block.type in BY_TYPE else with_arguments(block.form, are_own=False)
         return replace(block, arguments=None, raw_input=None, form=form, argument_fixes=())
     return block
 

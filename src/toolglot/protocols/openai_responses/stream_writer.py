@@ -9,7 +9,7 @@ other ids are. And what ended before the reply was cut is complete.
 Law: the end of a call's arguments, its item and the last response repeat the sum of their deltas, to the character. A
 call that was cut ends with an item that is done and incomplete, and no event says that its arguments are. Some clients
 run every call whose item is done, if they can read its arguments: one that was cut before its arguments is not shown,
-and one of free text is never done.
+and one of free text is never done. A call that is an item of its own type is shown when it is complete, or never.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ from toolglot.protocols.fields.argument_text import read_object
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_bytes
 from toolglot.protocols.openai_responses import errors, reply
+from toolglot.protocols.openai_responses.client_tools import BY_TYPE
 from toolglot.protocols.openai_responses.form import (
     PROTOCOL,
     ResponsesReply,
@@ -395,17 +396,19 @@ class Encoder:
 
     def _open_call(self, call: ToolCall) -> None:
         self._end_message()
+        if call.type in BY_TYPE:
+            return
         is_custom = call.type == "custom"
         item = self._call_item(replace(call, arguments=None, raw_input=None))
         item["input" if is_custom else "arguments"] = ""
         id = item.get("id")
-        self._item_id = id if type(id) is str else self._made_id("ctc" if is_custom else "fc")
+        self._item_id = id if type(id) is str else self._made_id(_prefix(call))
         self._item = item
 
     def _begin_input(self, text: str, call: ToolCall) -> None:
         """The first arguments of a call; blank ones wait, since there may be no others."""
         self._input.append(text)
-        if call.type == "custom" or not text.isspace():
+        if call.type == "custom" or (call.type not in BY_TYPE and not text.isspace()):
             self._show_call(call)
             self._delta("".join(self._input))
 
@@ -420,10 +423,13 @@ class Encoder:
     def _call_item(self, call: ToolCall) -> Fields:
         item = _item_of(call) or {}
         if not is_own(call):
-            return {"id": self._made_id("ctc" if call.type == "custom" else "fc"), "status": "completed", **item}
+            return {"id": self._made_id(_prefix(call)), "status": "completed", **item}
         return item
 
     def _close_call(self, call: ToolCall, *, cut: bool) -> None:
+        if call.type in BY_TYPE:
+            self._add_typed_call(call, cut=cut)
+            return
         key = "input" if call.type == "custom" else "arguments"
         names: Fields = {name: self._item[name] for name in ("id", "call_id", "name") if name in self._item}
         item: Fields = {**self._call_item(call), **names}
@@ -440,6 +446,15 @@ class Encoder:
         position = {"item_id": self._item_id, "output_index": len(self._items) - 1}
         event = "custom_tool_call_input" if call.type == "custom" else "function_call_arguments"
         self._add_event(f"response.{event}.done", {**position, key: text})
+        self._done(item)
+
+    def _add_typed_call(self, call: ToolCall, *, cut: bool) -> None:
+        """Write a call that is an item of its own type."""
+        if cut:
+            self._has_cut = True
+            return
+        item = self._call_item(call)
+        self._add(item, item)
         self._done(item)
 
     def _end_cut_call(self, item: Fields, *, is_done: bool) -> None:
@@ -533,6 +548,12 @@ def _item_of(block: Block) -> Fields | None:
     writer = ItemWriter((turn,), for_reply=True)
     writer.write(turn)
     return next(iter(writer.items), None)
+
+
+def _prefix(call: ToolCall) -> str:
+    """How the id of a call's item begins."""
+    tool = BY_TYPE.get(call.type)
+    return tool.prefix if tool is not None else "ctc" if call.type == "custom" else "fc"
 
 
 def _said_in(block: Block) -> tuple[Fields, Fields] | None:

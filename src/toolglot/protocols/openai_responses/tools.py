@@ -8,7 +8,7 @@ namespace that holds nothing is carried as it came.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -24,10 +24,13 @@ from toolglot.protocols.fields.reading import (
     with_extra,
     with_rest,
 )
+from toolglot.protocols.openai_responses.client_tools import read_typed_tool
 from toolglot.protocols.openai_responses.form import PLAIN_TOOL, PROTOCOL, ResponsesTool
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
 _CUSTOM = frozenset({"type", "name", "description", "format"})
+_DEFERRED_FUNCTION = _FUNCTION | {"defer_loading"}
+_DEFERRED_CUSTOM = _CUSTOM | {"defer_loading"}
 _NAMESPACE = frozenset({"type", "name", "tools"})
 _CALLED: Final = ("function", "custom")
 _FUNCTIONS: Final = {
@@ -40,7 +43,12 @@ _FUNCTIONS: Final = {
 
 
 def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
-    found = each(optional(body, "tools", list) or (), _read_entry, ".tools")
+    return read_entries(optional(body, "tools", list) or ())
+
+
+def read_entries(entries: Iterable[Any]) -> tuple[ToolSpec, ...]:
+    """The tools of a list, each of a namespace for itself."""
+    found = each(entries, _read_entry, ".tools")
     return tuple(tool for tools in found for tool in tools)
 
 
@@ -63,6 +71,7 @@ def _form(tool: ToolSpec) -> ResponsesTool:
 
 def _read_tool(fields: Fields) -> ToolSpec:
     kind = required(fields, "type", str)
+    deferred = fields.get("defer_loading") is True
     if kind == "function":
         strict, parameters = optional(fields, "strict", bool), optional(fields, "parameters", dict)
         return ToolSpec(
@@ -70,8 +79,9 @@ def _read_tool(fields: Fields) -> ToolSpec:
             optional(fields, "description", str),
             parameters,
             strict=strict,
-            extra=leftover(fields, _FUNCTION, PROTOCOL),
+            extra=leftover(fields, _DEFERRED_FUNCTION if deferred else _FUNCTION, PROTOCOL),
             form=_FUNCTIONS[strict is None, parameters is None],
+            deferred=deferred,
         )
     if kind == "custom":
         return ToolSpec(
@@ -79,10 +89,10 @@ def _read_tool(fields: Fields) -> ToolSpec:
             optional(fields, "description", str),
             type="custom",
             format=optional(fields, "format", dict),
-            extra=leftover(fields, _CUSTOM, PROTOCOL),
+            extra=leftover(fields, _DEFERRED_CUSTOM if deferred else _CUSTOM, PROTOCOL),
+            deferred=deferred,
         )
-    carried = provider_tool(fields, PROTOCOL, kind, optional(fields, "name", str) or "")
-    return replace(carried, description=optional(fields, "description", str))
+    return read_typed_tool(fields, kind)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -124,6 +134,8 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
     fields: Fields = {"type": tool.type, "name": tool.name}
     if tool.description is not None:
         fields["description"] = tool.description
+    if tool.deferred:
+        fields["defer_loading"] = True
     if tool.type == "custom":
         if tool.format is not None:
             fields["format"] = tool.format

@@ -150,10 +150,10 @@ def choice_needs_tools(case: RequestCase) -> Findings:
     if not case.profile.choice.needs_tools:
         return
     for setting in (choice, case.view.parallel):
-        if setting is not None and not case.has_tools:
+        if setting is not None and not case.has_tools and not case.view.later_tools:
             yield RuleBreach(setting.path, "there is a tool choice, but no tools", "leave it out, or send the tools")
-    if choice is not None and case.has_tools:
-        listed = case.view.tools or ()
+    if choice is not None and (case.has_tools or case.view.later_tools):
+        listed = (*(case.view.tools or ()), *case.view.later_tools)
         known = {tool.name for tool in (*listed, *(member for tool in listed for member in tool.members))}
         for name in choice.names:
             if name not in known:

@@ -236,6 +236,24 @@ ITEMS: Final[dict[str, Form]] = {
     "additional_tools": typed_form(
         {**ID, "role": Values(("developer",)), "tools": Each(Typed(TOOLS))}, "role", "tools"
     ),
+    "agent_message": typed_form(
+        {
+            **ID,
+            "author": TEXT,
+            "recipient": TEXT,
+            "content": Each(
+                Typed(
+                    {
+                        "input_text": typed_form({"text": TEXT}, "text"),
+                        "encrypted_content": typed_form({"encrypted_content": TEXT}, "encrypted_content"),
+                    }
+                )
+            ),
+        },
+        "author",
+        "recipient",
+        "content",
+    ),
     "configuration_update": typed_form(
         {
             **ID,

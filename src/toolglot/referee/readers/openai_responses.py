@@ -6,7 +6,7 @@ tool message; every other item is a message of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final, Literal
 
@@ -42,12 +42,24 @@ _BY_CLIENT: Final[dict[str, Role]] = {
     "mcp_approval_response": "user",
     "compaction_trigger": "user",
     "additional_tools": "developer",
+    "agent_message": "user",
     "configuration_update": "developer",
 }
 """The role of an item that the model did not make."""
 _OTHERS: Final = (
     *("item_reference", "compaction", "compaction_trigger", "mcp_list_tools", "mcp_approval_request"),
     *("mcp_approval_response", "additional_tools", "configuration_update"),
+)
+_LOCAL_SHELL: Final = "local_shell_call"
+_OWN_CALLS: Final = {
+    "apply_patch_call": "operation",
+    "shell_call": "action",
+    _LOCAL_SHELL: "action",
+    "tool_search_call": "arguments",
+}
+"""Calls that the client runs and that are items of their own type, and where their arguments are."""
+_OWN_OUTPUTS: Final = (
+    *("apply_patch_call_output", "shell_call_output", "local_shell_call_output", "tool_search_output"),
 )
 _MERGED: Final = ("assistant", "tool")
 _SAMPLING: Final = {"temperature": "temperature", "top_p": "top_p"}
@@ -68,6 +80,7 @@ def read(body: dict[str, Any]) -> View:
         messages=tuple(_messages(request.get("input"), found)),
         messages_path="$.input",
         tools=_tools(request["tools"], "$.tools", found) if isinstance(request.get("tools"), list) else None,
+        later_tools=tuple(_later_tools(request.get("input"))),
         choice=_choice(request.get("tool_choice")),
         parallel=setting(request, "parallel_tool_calls"),
         max_tokens=setting(request, "max_output_tokens"),
@@ -119,6 +132,13 @@ def _whole(text: str, role: Role, path: str) -> Message:
 
 def _tools(written: Any, path: str, found: FormFaults) -> tuple[ToolView, ...]:
     return tuple(_tool(tool, inner_path, found) for inner_path, tool in objects(written, path))
+
+
+def _later_tools(written: Any) -> Iterator[ToolView]:
+    """The tools that items define."""
+    for path, item in objects(written, "$.input"):
+        if _kind(item) in ("additional_tools", "tool_search_output"):
+            yield from _tools(item.get("tools"), f"{path}.tools", FormFaults())
 
 
 def _tool(tool: dict[str, Any], path: str, found: FormFaults) -> ToolView:
@@ -175,11 +195,28 @@ def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
     if isinstance(written, str):
         yield _whole(written, "user", "$.input")
         return
-    placed = [(path, item, _role(item)) for path, item in objects(written, "$.input")]
+    placed = [(path, item, _role(item)) for path, item in _with_shell_ids(objects(written, "$.input"))]
     for (role, _), run in groupby(enumerate(placed), _same_message):
         members = [(path, item) for _, (path, item, _) in run]
         if role is not None:
             yield _message(role, members, found)
+
+
+def _with_shell_ids(items: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The items; the output of a local shell, which has an `id` only, with the id of the call that it can answer."""
+    calls: dict[Any, Any] = {}
+    last: Any = None
+    for path, item in items:
+        kind = _kind(item)
+        if kind == _LOCAL_SHELL:
+            last = item.get("call_id")
+            calls |= {id: last for id in (item.get("id"), last) if isinstance(id, str)}
+        if kind == "local_shell_call_output" and "call_id" not in item:
+            id = item.get("id")
+            yield path, {**item, "call_id": calls.get(id, last) if isinstance(id, str) else last}
+            last = None
+        else:
+            yield path, item
 
 
 def _same_message(numbered: tuple[int, tuple[str, dict[str, Any], Role | None]]) -> tuple[Role | None, int]:
@@ -193,7 +230,16 @@ def _role(item: dict[str, Any]) -> Role | None:
     if kind == "message":
         role_name = item.get("role")
         return _ROLES.get(role_name) if isinstance(role_name, str) else None
+    if kind == "tool_search_output" and _is_of_client(item):
+        return "tool"
     return _BY_CLIENT.get(kind, "assistant")
+
+
+def _is_of_client(item: dict[str, Any]) -> bool:
+    """Whether a call or an output of a type of its own is the client's: some are also run by OpenAI."""
+    if _kind(item).startswith("tool_search"):
+        return item.get("execution") == "client"
+    return bool(fields(item.get("environment")).get("type", "local") == "local")
 
 
 def _kind(item: dict[str, Any]) -> str:
@@ -241,9 +287,39 @@ def _items(item: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartV
         yield _result(item, kind, path, found)
     elif kind == "reasoning":
         yield _reasoning(item, path, found)
+    elif kind in _OWN_CALLS and _is_of_client(item):
+        yield _own_call(item, kind, path, found)
+    elif kind in _OWN_OUTPUTS and _is_of_client(item):
+        yield PartView(
+            kind="result",
+            path=path,
+            type=kind,
+            id=text_of(item.get("call_id", item.get("id"))),
+            is_custom=True,
+            content=tuple(_parts(item.get("output"), f"{path}.output", FormFaults()))
+            if kind != "shell_call_output"
+            else (),
+            extra_fields=found.take(path),
+        )
     else:
         known: Literal["other", "server"] = "other" if kind in _OTHERS else "server"
         yield PartView(kind=known, path=path, type=kind, item_id=text_of(item.get("id")), extra_fields=found.take(path))
+
+
+def _own_call(item: dict[str, Any], kind: str, path: str, found: FormFaults) -> PartView:
+    held = item.get(_OWN_CALLS[kind])
+    if kind == _LOCAL_SHELL:
+        held = {name: value for name, value in fields(held).items() if name != "type"}
+    return PartView(
+        kind="call",
+        path=path,
+        type=kind,
+        id=text_of(item.get("call_id")),
+        name=kind.removesuffix("_call"),
+        arguments=held,
+        is_custom=True,
+        extra_fields=found.take(path),
+    )
 
 
 def _result(item: dict[str, Any], kind: str, path: str, found: FormFaults) -> PartView:

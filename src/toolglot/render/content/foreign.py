@@ -214,7 +214,7 @@ def _text_of_foreign_block(block: Opaque | ServerTool, turn: Turn, tally: _Tally
         tally.add(f"converted: a block of a server tool of {block.protocol} became text", turn)
         encoded = msgspec.json.encode(_without_ciphers(block.value)).decode()
         return Text(f"[{block.name or 'server tool'} {block.phase}] {encoded}")
-    text = "\n".join(_texts_in(block.value))
+    text = "\n".join(_texts_in(block.value)) if block.text is None else block.text
     if text:
         tally.add(f"converted: a {block.kind or 'block'} of {block.protocol} became text", turn)
         return Text(text)

@@ -37,6 +37,7 @@ from toolglot.profiles import Profile
 from toolglot.render.content.foreign import readable_block, strip_opaque
 from toolglot.render.context import RenderContext
 from toolglot.render.rendering import Rendered
+from toolglot.schema.client_tools import must_fit
 
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
 NAMELESS: Final = "[The model called a tool without naming it, so that it was not run: {written}]"
@@ -269,10 +270,16 @@ class ReplyProjection:
         original = self.open_call(call)
         if not cut:
             self._check(original, call.name)
-        if cut or (original.type == "function" and not _is_readable(original)):
+        if self._is_misshapen(original):
+            original = replace(original, arguments=None, raw_input=jsontext.compact(original.arguments or {}))
+        if cut or (original.type != "custom" and not _is_readable(original)):
             return self._unreadable_block(original, cut=cut)
         self._runnable += 1
         return call if original == call else original
+
+    def _is_misshapen(self, call: ToolCall) -> bool:
+        """Whether a call of a type of its own has arguments that no such call can hold."""
+        return must_fit(call.type) and self._request is not None and bool(self._request.tools.mismatches(call))
 
     def _with_id(self, call: ToolCall) -> ToolCall:
         index, self._calls = self._calls, self._calls + 1
@@ -394,7 +401,7 @@ class ReplyProjection:
         """A call whose arguments were cut off or are not an object."""
         ends_early = self.is_foreign and not cut and _ends_early(call.raw_input or "")
         self._has_cut_call = self._has_cut_call or ends_early
-        if self.writes_text and not cut:
+        if self.writes_text and not cut and call.type == "function":
             self.report_unreadable(call, NOT_WHOLE if ends_early else AS_IT_CAME)
             self._runnable += not ends_early
             return call
@@ -461,7 +468,7 @@ def _why_unreadable(written: str) -> str:
         arguments.parse(written)
     except InputError as error:
         return error.message
-    return "its arguments are not a JSON object"
+    return "its arguments do not fit its tool"
 
 
 def _ends_early(written: str) -> bool:

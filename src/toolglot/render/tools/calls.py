@@ -131,11 +131,18 @@ class _Emitter:
         self._names_results = self._rule == "required" or (self._rule == "wanted" and not ctx.is_native)
         self._calls: dict[str, ToolCall] = {}
         """The calls as the client wrote them."""
+        self._types: set[str] = set()
+        """The types of calls that became functions, as far as reported."""
 
     def call(self, block: ToolCall) -> ToolCall:
         emitted = self._table.emitted_call(block)
         self._calls[block.id] = block
-        if emitted.type != block.type:
+        if emitted.type != block.type and block.type != "custom":
+            if block.type not in self._types:
+                self._types.add(block.type)
+                reason = f"there are no calls of the type {block.type[:80]}; they became calls of a function"
+                self._ctx.report("converted", reason, call_ids=(block.id,))
+        elif emitted.type != block.type:
             reason = f"free-text calls are not supported {self._ctx.rule('tools.custom')}; the text became an argument"
             self._ctx.report("converted", reason, call_ids=(block.id,))
         id = self._projection.add(block, name=emitted.name)

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import ChoiceMode, Conversation, ToolChoice
+from toolglot.conversation import ChoiceMode, Conversation, ToolChange, ToolChoice, ToolReference, ToolResult, Turn
 from toolglot.errors import quote
 from toolglot.render.content.reasoning import is_thinking
 from toolglot.render.context import RenderContext
@@ -46,8 +46,11 @@ def _fit(
     choice: ToolChoice, conversation: Conversation, tools: Sequence[EmittedTool], ctx: RenderContext
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     _report_unknown(choice, ctx)
-    choice = _drop_unknown_names(_fit_parallel(choice, ctx), tools, ctx)
-    if not tools and (ctx.profile.choice.needs_tools or choice.names):
+    known = {tool.original.name for tool in tools}
+    if ctx.is_native and not (known and known.issuperset(choice.names)):
+        known |= _names_in_turns(conversation.turns)
+    choice = _drop_unknown_names(_fit_parallel(choice, ctx), known, ctx)
+    if not known and (ctx.profile.choice.needs_tools or choice.names):
         is_moot = choice.mode in ("auto", "none")
         ctx.report(
             "dropped",
@@ -67,11 +70,21 @@ def _fit(
     return _nearest(choice, tools, accepted, ctx)
 
 
-def _drop_unknown_names(choice: ToolChoice, tools: Sequence[EmittedTool], ctx: RenderContext) -> ToolChoice:
+def _names_in_turns(turns: tuple[Turn, ...]) -> set[str]:
+    """The tools that the turns define, where the target reads that."""
+    found: set[str] = set()
+    for turn in turns:
+        for block in turn.blocks:
+            content = block.content if isinstance(block, ToolResult) else ()
+            parts = block.added if isinstance(block, ToolChange) else content if isinstance(content, tuple) else ()
+            found |= {part.name for part in parts if isinstance(part, ToolReference) and part.definition is not None}
+    return found
+
+
+def _drop_unknown_names(choice: ToolChoice, known: set[str], ctx: RenderContext) -> ToolChoice:
     """A choice among declared tools."""
     if not choice.names:
         return choice
-    known = {tool.original.name for tool in tools}
     names = tuple(name for name in choice.names if name in known)
     if names == choice.names:
         return choice

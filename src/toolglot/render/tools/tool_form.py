@@ -25,6 +25,7 @@ from toolglot.render.context import RenderContext
 from toolglot.render.tools.tool_table import EmittedTool
 from toolglot.schema import Lowered, filter_required, lower
 from toolglot.schema.accepted import is_accepted
+from toolglot.schema.client_tools import TYPED_CALLS
 from toolglot.schema.keywords import OPEN_ENDED, SILENT
 from toolglot.schema.lower import Loss
 from toolglot.schema.strict import strict_cost
@@ -199,6 +200,8 @@ def _fit_form(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpec, _Schema | N
     """The tool as it is declared to the target, and the schema that its arguments are checked against."""
     if tool.type == "custom":
         return _describe(_lower_schema(_as_function(tool, ctx), ctx), ctx), None
+    if tool.type in TYPED_CALLS:
+        tool = replace(tool, type="function")
     filtered, checked_by = _with_required_filtered(tool, ctx)
     return _describe(_lower_schema(filtered, ctx), ctx), checked_by
 

@@ -115,8 +115,10 @@ class ToolTable:
 
     def emitted_call(self, call: ToolCall) -> ToolCall:
         """A call of the history as the target must see it, except for its id."""
-        if self.is_plain and call.type != "custom":
+        if self.is_plain and call.type == "function":
             return call
+        if call.type not in ("function", "custom") and not self._knows_type(call):
+            call = replace(call, type="function")
         name = self.emitted_name((call.namespace, call.name))
         namespace = call.namespace if self._has_namespaces else None
         if call.type == "custom" and self._wraps_free_text:
@@ -125,6 +127,12 @@ class ToolTable:
         if name == call.name and namespace == call.namespace:
             return call
         return replace(call, name=name, namespace=namespace)
+
+    def _knows_type(self, call: ToolCall) -> bool:
+        """Whether the target has calls of this type: the call is of its protocol, or such a tool is declared to it."""
+        if call.form is not None:
+            return call.form.protocol == self._profile.protocol
+        return any(tool.emitted.type == call.type for tool in self._declared if isinstance(tool, EmittedTool))
 
     def original_call(self, call: ToolCall) -> ToolCall:
         """A call that the model made, as the client knows its tool."""
@@ -138,6 +146,8 @@ class ToolTable:
             call = replace(call, name=original.name, namespace=namespace)
         if original.type == "custom" and tool.emitted.type != "custom":
             return replace(call, type="custom", arguments=None, raw_input=_free_text(call))
+        if original.type != tool.emitted.type:
+            call = replace(call, type=original.type, raw_input=None if call.arguments is not None else call.raw_input)
         if tool.emitted.strict and original.parameters is not None and call.arguments:
             kept = without_introduced_nulls(call.arguments, original.parameters)
             if kept != call.arguments:
@@ -157,12 +167,12 @@ class ToolTable:
         tool = self._tools.get(emitted)
         if tool is None:
             return False
-        return (tool.original.type == "custom" and tool.emitted.type != "custom") or bool(tool.emitted.strict)
+        return tool.original.type != tool.emitted.type or bool(tool.emitted.strict)
 
     def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
         """How the arguments of a call, as the client sees it, differ from the schema of its tool."""
         name = call.name if self.is_plain else self.emitted_name((call.namespace, call.name))
-        if call.type != "function" or call.arguments is None or name not in self._tools:
+        if call.arguments is None or name not in self._tools:
             return ()
         try:
             validator = self._validators[name]

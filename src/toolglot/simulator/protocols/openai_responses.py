@@ -29,6 +29,14 @@ _NAME: Final = "openai_responses"
 _TRIGGER: Final = "compaction_trigger"
 _ENCRYPTED: Final = "gAAAAAB"
 """How encrypted content begins."""
+_OWN_CALLS: Final[dict[str, tuple[str, str, Fields]]] = {
+    "tool_search": ("arguments", "tsc", {"execution": "client"}),
+    "apply_patch": ("operation", "apc", {}),
+    "local_shell": ("action", "lsh", {}),
+    "shell": ("action", "sh", {}),
+}
+"""The tools whose calls are items of their own type: the field of the arguments, how ids begin, and constants."""
+_ACTION: Final = {"type": "exec", "env": {}}
 
 
 # --- reasoning that comes back ----------------------------------------------------------------------
@@ -148,6 +156,12 @@ def _search_item(request: AcceptedRequest, plan: ReplyPlan, id: str) -> Fields:
 
 def _call_item(request: AcceptedRequest, index: int, call: PlannedCall, stem: str, status: str) -> Fields:
     id = call_id(request, index, call.name)
+    tool = request.tool(call.name)
+    if tool is not None and tool.issuer is not None and tool.type in _OWN_CALLS:
+        field, prefix, constants = _OWN_CALLS[tool.type]
+        held = {**_ACTION, **(call.arguments or {})} if tool.type == "local_shell" else call.arguments or {}
+        item: Fields = {"id": f"{prefix}_{stem}", "type": f"{tool.type}_call", "call_id": id, "status": status}
+        return {**item, field: held, **constants}
     namespace: Fields = {"namespace": call.namespace} if call.namespace is not None else {}
     fields: Fields = {"call_id": id, "name": call.name, "status": status, **namespace}
     if call.is_custom:

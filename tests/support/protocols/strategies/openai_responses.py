@@ -88,6 +88,55 @@ output_items = wire_object(
     {"type": st.sampled_from(["function_call_output", "custom_tool_call_output"]), "call_id": ids},
     {"output": contents, "id": texts, "status": statuses},
 )
+actions = wire_object(
+    {"type": st.sampled_from(["exec", "exec", "later"])}, {"command": st.lists(texts, max_size=2), "env": json_objects}
+)
+operations = wire_object(
+    {"type": st.sampled_from(["create_file", "update_file", "delete_file"]), "path": texts}, {"diff": texts}
+)
+environments = st.sampled_from([{"type": "local"}, {"type": "container_reference", "container_id": "c"}])
+client_call_fields = {"id": texts, "status": statuses, "caller": json_objects}
+client_calls = st.one_of(
+    typed("local_shell_call", {"call_id": ids, "action": actions}, client_call_fields),
+    typed(
+        "shell_call",
+        {"call_id": ids, "action": wire_object({"commands": st.lists(texts, max_size=2)}, {"timeout_ms": counts})},
+        {**client_call_fields, "environment": environments},
+    ),
+    typed("apply_patch_call", {"call_id": ids, "operation": operations}, client_call_fields),
+    typed(
+        "tool_search_call",
+        {"execution": st.sampled_from(["client", "server"]), "arguments": json_values | json_objects},
+        {**client_call_fields, "call_id": ids},
+    ),
+)
+outcomes = st.one_of(st.just({"type": "timeout"}), wire_object({"type": st.just("exit"), "exit_code": counts}, {}))
+client_outputs = st.one_of(
+    typed("local_shell_call_output", {"output": texts}, {"id": ids, "call_id": ids, "status": statuses}),
+    typed(
+        "shell_call_output",
+        {
+            "call_id": ids,
+            "output": st.lists(wire_object({"stdout": texts, "stderr": texts, "outcome": outcomes}, {}), max_size=2),
+        },
+        {"max_output_length": counts, "id": texts},
+    ),
+    typed(
+        "apply_patch_call_output",
+        {"call_id": ids, "status": st.sampled_from(["completed", "failed", "later"])},
+        {"output": texts | st.none(), "id": texts},
+    ),
+)
+agent_messages = typed(
+    "agent_message",
+    {
+        "content": st.lists(
+            st.one_of(typed("input_text", {"text": texts}), typed("encrypted_content", {"encrypted_content": texts})),
+            max_size=2,
+        )
+    },
+    {"author": texts, "recipient": texts, "id": texts},
+)
 server_items = wire_object(
     {
         "type": st.sampled_from(
@@ -109,11 +158,8 @@ server_items = wire_object(
         "role": st.sampled_from(["developer", "assistant", "later"]),
     },
 )
-items = st.one_of(
-    messages, reasoning_items, call_items, output_items, server_items, st.fixed_dictionaries({"id": texts})
-)
 
-# --- requests ---------------------------------------------------------------------------------------
+# --- tools ------------------------------------------------------------------------------------------
 
 plain_tools = st.one_of(
     typed(
@@ -121,8 +167,17 @@ plain_tools = st.one_of(
         {"name": texts},
         {"description": texts, "parameters": json_objects, "strict": st.booleans(), "defer_loading": st.booleans()},
     ),
-    typed("custom", {"name": texts}, {"description": texts, "format": json_objects}),
+    typed("custom", {"name": texts}, {"description": texts, "format": json_objects, "defer_loading": st.booleans()}),
     wire_object({"type": st.sampled_from(["web_search", "mcp", "tool_search", "later"])}, {"name": texts}),
+    wire_object(
+        {"type": st.sampled_from(["tool_search", "local_shell", "shell", "apply_patch"])},
+        {
+            "execution": st.sampled_from(["client", "server"]),
+            "description": texts,
+            "parameters": json_objects,
+            "environment": environments,
+        },
+    ),
 )
 namespaces = st.one_of(
     typed(
@@ -134,6 +189,21 @@ namespaces = st.one_of(
 )
 tools = plain_tools | namespaces
 tool_lists = st.lists(tools, max_size=3) | st.lists(namespaces, max_size=4)
+loaded_tools = st.one_of(
+    typed("additional_tools", {"tools": tool_lists}, {"role": st.sampled_from(["developer", "later"]), "id": texts}),
+    typed(
+        "tool_search_output",
+        {"tools": tool_lists, "execution": st.sampled_from(["client", "server"])},
+        {"call_id": ids, "id": texts, "status": statuses},
+    ),
+)
+
+items = st.one_of(
+    *(messages, reasoning_items, call_items, output_items, server_items, st.fixed_dictionaries({"id": texts})),
+    *(client_calls, client_outputs, agent_messages, loaded_tools),
+)
+
+# --- requests ---------------------------------------------------------------------------------------
 choices = st.one_of(
     st.sampled_from(["auto", "none", "required", "later"]),
     wire_object({"type": st.sampled_from(["function", "custom"]), "name": texts}, {}),
