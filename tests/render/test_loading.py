@@ -151,11 +151,17 @@ def test_a_tool_that_is_removed_stays_declared_and_the_text_says_so() -> None:
 
 
 @pytest.mark.parametrize("target", LACKING)
-def test_a_prompt_before_everything_else_may_add_tools(target: tuple[str, str]) -> None:
+def test_tools_that_are_added_before_everything_else_are_declared_and_no_words_are_needed(
+    target: tuple[str, str],
+) -> None:
     change = ToolChange((ToolReference("mcp__files__mail"),))
     made = rendered((Turn("system", (change,)), user_turn()), target=target)
     assert names(made) == ["ToolSearch", "Read", "mcp__files__mail"]
-    assert ADDED in made.conversation.turns[0].text
+    assert all(ADDED not in turn.text for turn in made.conversation.turns)
+    assert any("declared with the others" in entry.reason for entry in made.entries)
+    removal = ToolChange(removed=(ToolReference("Read"),))
+    with_words = rendered((Turn("system", (change, removal)), user_turn()), target=target)
+    assert REMOVED in with_words.conversation.turns[0].text
 
 
 def test_a_policy_declares_all_tools_from_the_start() -> None:

@@ -86,11 +86,11 @@ class ToolRules(Group, frozen=True, kw_only=True):
         Names, Meta(description="Types of tools that the provider runs itself; `*` at the end matches any ending.")
     ] = ()
     deferred: Annotated[
-        tuple[Literal["declared", "referenced", "added", "searched"], ...],
+        tuple[Literal["declared", "referenced", "added", "searched", "defined"], ...],
         Meta(
             description="What there is for tools that are loaded later: a tool may be declared as deferred, a result "
-            "may name the tools that it loads, a prompt in the middle may add and remove tools, and the provider "
-            "searches for tools itself."
+            "may name the tools that it loads, a prompt in the middle may add and remove tools, the provider "
+            "searches for tools itself, and results and prompts define the tools that they load."
         ),
     ] = ()
     web_search: Annotated[

@@ -77,8 +77,8 @@ from toolglot.protocols.openai_responses.form import (
     with_arguments,
 )
 from toolglot.protocols.openai_responses.parts import INPUT, OUTPUT, Part, is_part, read_content, write_part
-from toolglot.protocols.openai_responses.web_search import issuer_of
 from toolglot.protocols.openai_responses.tools import read_entries, write_tools
+from toolglot.protocols.openai_responses.web_search import issuer_of
 
 _MESSAGE = frozenset({"type", "role", "content"})
 _ENCRYPTED = frozenset({"type", "id", "encrypted_content"})

@@ -24,7 +24,7 @@ from toolglot.protocols.fields.reading import (
     with_extra,
     with_rest,
 )
-from toolglot.protocols.openai_responses.client_tools import read_typed_tool
+from toolglot.protocols.openai_responses.client_tools import SEARCH, read_typed_tool
 from toolglot.protocols.openai_responses.form import PLAIN_TOOL, PROTOCOL, ResponsesTool
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
@@ -129,6 +129,8 @@ def _write_namespace(name: str, tools: list[Fields], own: Fields | None) -> Fiel
 
 def _write_tool(tool: ToolSpec) -> Fields | None:
     verbatim = as_it_came(tool, PROTOCOL)
+    if verbatim is None and tool.is_search and tool.issuer is not None and tool.issuer.provider == PROTOCOL:
+        return {"type": SEARCH.type}
     if verbatim is not None or tool.type not in _CALLED:
         return verbatim  # None for another provider's own tool
     fields: Fields = {"type": tool.type, "name": tool.name}

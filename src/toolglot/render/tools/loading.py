@@ -66,7 +66,7 @@ class ToolLoading:
 
     def __init__(self, tools: Sequence[ToolSpec], ctx: RenderContext) -> None:
         self._ctx = ctx
-        self._forms = frozenset(ctx.profile.tools.deferred)
+        self._forms = _usable_forms(tools, ctx)
         self._tools = tools
         self._declared = {(tool.namespace, tool.name): tool for tool in reversed(tools) if tool.issuer is None}
         self._defined: dict[Key, ToolSpec] = {}
@@ -151,6 +151,16 @@ class ToolLoading:
                 blocks.append(block)
         kept = unless_same(tuple(blocks), turn.blocks)
         return turn if kept is turn.blocks else replace(turn, blocks=kept)
+
+    def without_additions(self, turn: Turn) -> Turn | None:
+        """A leading turn without the tools that it adds, which are declared with the others; None if that is all."""
+        if self._ctx.is_native or not any(_only_adds(block) for block in turn.blocks):
+            return turn
+        self._take(turn)
+        reason = "tools that are added before the first message are declared with the others"
+        self._ctx.report("converted", reason, turn_key=turn.key, gravity="housekeeping")
+        blocks = tuple([block for block in turn.blocks if not _only_adds(block)])
+        return replace(turn, blocks=blocks) if blocks else None
 
     def _is_own(self, block: ServerTool) -> bool:
         return block.protocol == self._ctx.profile.protocol and self._ctx.is_native
@@ -310,6 +320,19 @@ class ToolLoading:
             ctx.report("converted", reason, "renderer", path="$.tools")
 
 
+def _usable_forms(tools: Sequence[ToolSpec], ctx: RenderContext) -> frozenset[str]:
+    """What the target has for tools that are loaded later. Where results cannot name the tools that they load, a tool
+    may only be declared as deferred if the target searches for it itself."""
+    forms = frozenset(ctx.profile.tools.deferred)
+    if ctx.is_native or "referenced" in forms or any(tool.is_search for tool in tools):
+        return forms
+    return forms - {"declared"}
+
+
+def _only_adds(block: Block) -> bool:
+    return isinstance(block, ToolChange) and bool(block.added) and not block.removed
+
+
 def _short(description: str | None) -> str:
     about = (description or "").strip().partition("\n")[0]
     return about if len(about) <= _ABOUT else f"{about[:_ABOUT].rstrip()} …"
@@ -338,11 +361,15 @@ def load_tools(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     kinds = ctx.facts(turns).kinds
     if ctx.loading is None and kinds.isdisjoint((ToolReference, ToolChange)):
         return turns
+    if ctx.is_native and "defined" in ctx.profile.tools.deferred:
+        return turns  # the turns define what they load, and the target reads that
     loading = ctx.loading = ctx.loading or ToolLoading(ctx.tools, ctx)
     loading.take_names(turns)
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
     is_strict = ctx.profile.turns.system_inside != "anywhere"
-    fitted = [loading.fit_turn(turn, is_leading=is_strict and number < head) for number, turn in enumerate(turns)]
+    leading = [kept for turn in turns[:head] if (kept := loading.without_additions(turn)) is not None]
+    fitted = [loading.fit_turn(turn, is_leading=is_strict) for turn in leading]
+    fitted += [loading.fit_turn(turn, is_leading=False) for turn in turns[head:]]
     return unless_same(tuple(fitted), turns)
 
 
@@ -375,14 +402,15 @@ def _without_missing(turn: Turn, names: set[str], ctx: RenderContext) -> Turn:
     return replace(turn, blocks=kept)
 
 
+def _known_part(part: ResultPart, names: set[str]) -> ResultPart:
+    if not isinstance(part, ToolReference) or part.definition is not None or part.name in names:
+        return part
+    return Text(f"{MISSING} {part.name}")
+
+
 def _known_parts(result: ToolResult, names: set[str]) -> ToolResult:
     if not isinstance(result.content, tuple):
         return result
-    parts = tuple(
-        [
-            Text(f"{MISSING} {part.name}") if isinstance(part, ToolReference) and part.name not in names else part
-            for part in result.content
-        ]
-    )
+    parts = tuple([_known_part(part, names) for part in result.content])
     kept = unless_same(parts, result.content)
     return result if kept is result.content else replace(result, content=kept)
