@@ -49,13 +49,13 @@ from toolglot.gateway.http.requests import (
 )
 from toolglot.gateway.http.socket_connection import SocketConnection
 from toolglot.gateway.http.socket_frames import SocketFrames
+from toolglot.gateway.http.writing_protocol import WritingProtocol
 from toolglot.upstream.http.outbox import outbox_of
 
 HEAD_SECONDS: Final = 30.0
 """For the head of a request; for the first one from the start of the connection."""
 LINGER_SECONDS: Final = 30.0
 """For the rest of a body that is not read any more."""
-UNREAD_SECONDS: Final = 300.0
 MAX_UNPARSED: Final = 64 * 1024
 """Bytes that come in a row without completing a head, a piece of a body or a message."""
 MAX_WAITING: Final = 32
@@ -77,19 +77,18 @@ class _RejectedError(Exception):
     """The rest of a request is not read."""
 
 
-class BoundedProtocol(asyncio.Protocol):
+class BoundedProtocol(WritingProtocol):
     """One connection. uvicorn's server opens it, and closes it at its end (`shutdown`)."""
 
     __slots__ = (
         *("_deadline", "_gateway", "_has_progress", "_head_again", "_head_bytes", "_headers", "_is_head_timed"),
         *("_is_idle", "_is_in_head", "_is_paused", "_outbox", "_parser", "_pipeline", "_receiving"),
-        *("_refused", "_running", "_state", "_status", "_timer", "_unparsed", "_unread_timer"),
-        *("_url", "_wants_socket", "_writable", "keep_alive_seconds", "loop", "transport"),
+        *("_refused", "_running", "_state", "_status", "_timer", "_unparsed"),
+        *("_url", "_wants_socket", "keep_alive_seconds"),
     )
 
     head_seconds = HEAD_SECONDS
     linger_seconds = LINGER_SECONDS
-    unread_seconds = UNREAD_SECONDS
     pause_seconds = MAX_PAUSE_SECONDS
     upload_seconds = MAX_UPLOAD_SECONDS
     socket_type = SocketConnection
@@ -102,9 +101,8 @@ class BoundedProtocol(asyncio.Protocol):
         app_state: dict[str, Any],  # noqa: ARG002 - as uvicorn's server calls it
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        self.loop: asyncio.AbstractEventLoop = _loop or asyncio.get_running_loop()
+        super().__init__(_loop or asyncio.get_running_loop())
         self.keep_alive_seconds: float = config.timeout_keep_alive
-        self.transport: asyncio.Transport
         self._gateway = cast("Gateway", config.app)
         self._outbox = outbox_of(self.loop)
         self._state = server_state
@@ -136,13 +134,10 @@ class BoundedProtocol(asyncio.Protocol):
         """Requests that wait behind the one in progress."""
         self._is_paused = False
         """The connection is not read."""
-        self._writable: asyncio.Future[None] | None = None
-        """While it is set, nothing should be written."""
         self._deadline: float | None = None
         """When the connection ends, unless something happens before. The timer checks it, so that most requests set no
         timer."""
         self._timer: asyncio.TimerHandle | None = None
-        self._unread_timer: asyncio.TimerHandle | None = None
 
     # --- the connection -----------------------------------------------------------------------------
 
@@ -463,20 +458,6 @@ class BoundedProtocol(asyncio.Protocol):
 
     # --- writing ------------------------------------------------------------------------------------
 
-    def pause_writing(self) -> None:
-        if self._writable is None:
-            self._writable = self.loop.create_future()
-        if self._unread_timer is None:
-            self._unread_timer = self.loop.call_later(self.unread_seconds, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        writable, self._writable = self._writable, None
-        if writable is not None and not writable.done():
-            writable.set_result(None)
-        if self._unread_timer is not None:
-            self._unread_timer.cancel()
-            self._unread_timer = None
-
     def write(self, *pieces: bytes) -> None:
         self._outbox.flush()
         self.transport.writelines(pieces)
@@ -506,15 +487,6 @@ class BoundedProtocol(asyncio.Protocol):
     def write_soon(self, data: bytes) -> None:
         """Write a whole response on a connection that stays open, with those that are ready at the same time."""
         self._outbox.send(self.transport, data)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the client must read before more is written."""
-        return self._writable is not None
-
-    async def wait_writable(self) -> None:
-        while self._writable is not None:
-            await asyncio.shield(self._writable)
 
     def head(self, status: int, own: str, headers: Headers) -> bytes:
         """The head of a response."""

@@ -19,8 +19,8 @@ from toolglot.gateway.http.connection_request import MAX_AHEAD
 from toolglot.gateway.http.requests import MAX_UPLOAD_SECONDS, GatewayRefusal, GoneError
 from toolglot.gateway.http.socket_frames import SocketFrames
 from toolglot.gateway.http.web_sockets import GOING_AWAY, POLICY, TRY_LATER
+from toolglot.gateway.http.writing_protocol import WritingProtocol
 
-UNREAD_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 5.0
 CHECK_SECONDS: Final = 15.0
 """Between two checks of a connection that gets no pings."""
@@ -29,16 +29,15 @@ SLICE_BYTES: Final = 16 * 1024
 """Bytes that are parsed in one step of the event loop: they can be thousands of frames."""
 
 
-class SocketConnection(asyncio.Protocol):
+class SocketConnection(WritingProtocol):
     """One WebSocket: a `WebSocket`."""
 
     __slots__ = (
-        *("_arrived", "_arrived_bytes", "_begun_at", "_frames", "_is_paused", "_is_timed", "_loop", "_messages"),
-        *("_on_lost", "_ping_seconds", "_share", "_silent", "_timer", "_unread_timer", "_waiter", "_writable"),
-        *("is_gone", "transport"),
+        *("_arrived", "_arrived_bytes", "_begun_at", "_frames", "_is_paused", "_is_timed", "_messages"),
+        *("_on_lost", "_ping_seconds", "_share", "_silent", "_timer", "_waiter"),
+        "is_gone",
     )
 
-    unread_seconds = UNREAD_SECONDS
     close_seconds = CLOSE_SECONDS
     message_seconds = MAX_UPLOAD_SECONDS
 
@@ -51,26 +50,23 @@ class SocketConnection(asyncio.Protocol):
         ping_seconds: float,
         on_lost: Callable[[SocketConnection], None],
     ) -> None:
+        super().__init__(asyncio.get_running_loop())
         self.transport = transport
         self.is_gone: bool = False
         self._frames = frames
         self._share = share
         self._ping_seconds = ping_seconds
         self._on_lost = on_lost
-        self._loop = asyncio.get_running_loop()
         self._arrived: deque[bytes] = deque()
         """What came and is not parsed."""
         self._arrived_bytes = 0
         self._messages: deque[bytes] = deque()
         self._waiter: asyncio.Future[None] | None = None
-        self._writable: asyncio.Future[None] | None = None
-        """While it is set, the client must read before more is written."""
         self._is_paused = False
         self._silent = 0
         """Checks since something came."""
         self._begun_at: float | None = None
         """When the message that is not complete began."""
-        self._unread_timer: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_timed = False
         """It is closing, and its end is set."""
@@ -81,10 +77,9 @@ class SocketConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self.is_gone = True
         self._on_lost(self)
-        for timer in (self._timer, self._unread_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._unread_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self.resume_writing()
         self._arrived.clear()
         self._messages.clear()
@@ -110,20 +105,6 @@ class SocketConnection(asyncio.Protocol):
         self._count()
         self._wake()
 
-    def pause_writing(self) -> None:
-        if self._writable is None:
-            self._writable = self._loop.create_future()
-        if self._unread_timer is None:
-            self._unread_timer = self._loop.call_later(self.unread_seconds, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        writable, self._writable = self._writable, None
-        if writable is not None and not writable.done():
-            writable.set_result(None)
-        if self._unread_timer is not None:
-            self._unread_timer.cancel()
-            self._unread_timer = None
-
     def shutdown(self) -> None:
         """The server ends."""
         self._close(GOING_AWAY, "the gateway is stopping")
@@ -141,7 +122,7 @@ class SocketConnection(asyncio.Protocol):
                 await asyncio.sleep(0)
             else:
                 self._resume()
-                self._waiter = self._loop.create_future()
+                self._waiter = self.loop.create_future()
                 await self._waiter
         message = self._messages.popleft()
         self._count()
@@ -158,7 +139,7 @@ class SocketConnection(asyncio.Protocol):
         if not self._frames.held:
             self._begun_at = None
         elif self._begun_at is None or self._messages:
-            self._begun_at = self._loop.time()
+            self._begun_at = self.loop.time()
         self._count()
 
     def _feed(self, data: bytes) -> list[bytes]:
@@ -197,8 +178,7 @@ class SocketConnection(asyncio.Protocol):
     # --- writing ------------------------------------------------------------------------------------
 
     async def send(self, text: bytes) -> None:
-        while self._writable is not None:
-            await asyncio.shield(self._writable)
+        await self.wait_writable()
         self._frames.send(text)
         self._write()
 
@@ -226,17 +206,17 @@ class SocketConnection(asyncio.Protocol):
             self._resume()  # for the client's close
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_later(self.close_seconds, self.transport.abort)
+            self._timer = self.loop.call_later(self.close_seconds, self.transport.abort)
 
     # --- time ---------------------------------------------------------------------------------------
 
     def _check_later(self) -> None:
-        self._timer = self._loop.call_later(self._ping_seconds or CHECK_SECONDS, self._check)
+        self._timer = self.loop.call_later(self._ping_seconds or CHECK_SECONDS, self._check)
 
     def _check(self) -> None:
         """Find a client that is gone, or whose message does not end."""
         self._check_later()
-        if self._begun_at is not None and self._loop.time() - self._begun_at > self.message_seconds:
+        if self._begun_at is not None and self.loop.time() - self._begun_at > self.message_seconds:
             self._close(POLICY, "the message took too long to arrive")
             return
         if not self._ping_seconds or self._is_paused or self._writable is not None:
