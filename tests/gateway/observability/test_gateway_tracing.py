@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from support.gateway.http_client import KEY, ask, request_of
 from support.gateway.mixed_traffic import SCRIPT, make_traffic, say
 from support.gateway.served_gateway import Served, config_for, gateway
+from support.waiting import wait_until
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.observability.record_text import summarize
 from toolglot.gateway.observability.request_log import RequestLog
@@ -42,6 +43,10 @@ class Traced:
     def __init__(self, served: Served, exporter: InMemorySpanExporter) -> None:
         self.served = served
         self._exporter = exporter
+
+    def wait_for_server_span(self) -> None:
+        """The end of a stream reaches its client before the span of the request ends."""
+        wait_until(lambda: any(span.kind is SpanKind.SERVER for span in self._exporter.get_finished_spans()))
 
     def spans(self) -> Sequence[ReadableSpan]:
         """Those since the last look, in the order of their ends."""
@@ -80,6 +85,7 @@ def of(span: ReadableSpan) -> tuple[int, int, int]:
 
 def test_a_request_to_a_model_is_a_span_of_the_conventions_below_one_of_the_gateways(traced: Traced) -> None:
     assert say(traced.served, "Hello", protocol="anthropic", model="openai/gpt-5.5", stream=True).status == 200
+    traced.wait_for_server_span()
     client_span, served = traced.spans()
     assert (client_span.name, client_span.kind) == ("chat gpt-5.5", SpanKind.CLIENT)
     fields = attributes(client_span)
@@ -153,6 +159,7 @@ def test_what_goes_wrong_is_reported_by_its_kind(traced: Traced) -> None:
     assert attributes(client_span)["error.type"] == attributes(served)["error.type"] == "overloaded"
     assert client_span.status.status_code == served.status.status_code == StatusCode.ERROR
     assert say(traced.served, "Be broken", stream=True).status == 200
+    traced.wait_for_server_span()
     client_span, served = traced.spans()
     assert attributes(client_span)["error.type"] == attributes(served)["error.type"] == "server"
     assert ask(traced.served, "/v1/chat/completions", b"{").status == 400
