@@ -39,6 +39,8 @@ class ContextForm(Struct, frozen=True, kw_only=True):
     """How a reply ends that is a compaction and nothing else."""
     usage_is_total: bool = False
     """Whether those counts include the compaction's."""
+    shows_summary: bool = False
+    """Whether clients send back the summary of a compaction in words."""
     keeps_prompts: bool = False
     """Whether the messages of users before a compaction still count."""
     compact_path: str = ""

@@ -18,6 +18,7 @@ import httpx
 import openai
 import pytest
 
+import toolglot
 from support.gateway.served_gateway import Served, gateway
 from support.javascript_clients import FOLDER, why_not
 from toolglot.gateway.routing.compaction import INSTRUCTIONS
@@ -301,6 +302,33 @@ def test_a_model_that_writes_no_summary_is_reported_and_the_request_goes_on(simu
         with pytest.raises(openai.APIStatusError) as caught:
             client(served).responses.compact(model="m", input=HISTORY)
         assert "wrote no summary" in str(caught.value)
+
+
+# --- middleware -------------------------------------------------------------------------------------
+
+
+class Step:
+    """Notes the replies that it sees."""
+
+    def __init__(self) -> None:
+        self.bodies: list[str] = []
+
+    def process_request(self, request: toolglot.Request) -> None:
+        assert "Read main.py" in str(request.messages)
+
+    def process_response(self, response: toolglot.Response) -> None:
+        self.bodies.append(str(response.body))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_middleware_sees_a_reply_that_is_a_compaction(simulated: Server, stream: bool) -> None:
+    step = Step()
+    with gateway(simulated, models={"m": "gemini/gemini-3-pro"}, middleware=[step]) as served:
+        asked: Any = {"model": "m", "input": [*HISTORY, {"type": "compaction_trigger"}], "stream": stream}
+        list(client(served).responses.create(**asked))
+        assert served.records[-1].response.error == ""
+    (body,) = step.bodies
+    assert "compaction" in body
 
 
 # --- JavaScript -------------------------------------------------------------------------------------

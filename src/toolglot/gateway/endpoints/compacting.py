@@ -50,8 +50,10 @@ class Sender(Protocol):
 
     def reply_id(self) -> str: ...
     def headers(self, out: ConvertedRequest, response: HttpResponse) -> dict[str, str]: ...
-    async def store_reply(self, exchange: UpstreamReply, reply: Reply, body: Fields) -> Fields:
-        """Store a reply if its client wants that. Returns it as the client gets it."""
+    async def store_reply(
+        self, exchange: UpstreamReply, reply: Reply, body: Fields | None, *, is_stream: bool
+    ) -> Fields | None:
+        """Show a reply to middleware, and store it if its client wants that. Returns it as the client gets it."""
         ...
 
 
@@ -164,12 +166,18 @@ class Compactor:
         self._record.reply.count(_counts(usage))  # also if there is no summary in it
         summary = work.summary_of(reply, self._call.original)
         id = self._record.id.removeprefix("tg_")
+        work.take(summary, await self._keep(summary, id), f"cmp_{id}", usage)
+
+    async def _keep(self, summary: str, id: str) -> str:
+        """Keep a summary for a client that cannot show it. Returns the mark that stands for it."""
+        summaries = self._services.summaries
+        if self._form is not None and self._form.shows_summary:
+            return summaries.mark_of(id)
         try:
-            mark = await self._services.summaries.keep(self._request.client, summary, id)
+            return await summaries.keep(self._request.client, summary, id)
         except StoreError as error:  # it is in memory
-            mark = self._services.summaries.mark_of(id)
             self._record.response.store_failed(f"a summary was not stored: {error}")
-        work.take(summary, mark, f"cmp_{id}", usage)
+            return summaries.mark_of(id)
 
     async def _read(self, exchange: UpstreamReply) -> bytes:
         max_bytes = self._services.reply_limits.max_bytes
@@ -187,8 +195,8 @@ class Compactor:
             reply, exchange = self._reply(work)
             body = codec(self._endpoint.protocol).reply.encode(reply)
             body = {**body, **{name: int(time.time()) for name in ("created_at",) if body.get(name) == 0}}
-            body = await self._sender.store_reply(exchange, reply, body)
-            await self._respond(body, self._sender.headers(exchange.out, exchange.response))
+            sent = await self._sender.store_reply(exchange, reply, body, is_stream=False)
+            await self._respond(sent or body, self._sender.headers(exchange.out, exchange.response))
             return
         stream = codec(self._endpoint.protocol).stream
         encoder = stream.Encoder(StreamOptions(created=int(time.time()), model=received.conversation.model))
@@ -208,9 +216,7 @@ class Compactor:
             pings.end()
         reply, exchange = self._reply(work)
         data = encoder.write([*of_reply(reply)])
-        final = getattr(encoder, "final_body", None)
-        if final is not None:
-            await self._sender.store_reply(exchange, reply, final)
+        await self._sender.store_reply(exchange, reply, getattr(encoder, "final_body", None), is_stream=True)
         self._record.times.send()
         self._record.response.complete()
         await self._end(data, self._sender.headers(exchange.out, exchange.response))

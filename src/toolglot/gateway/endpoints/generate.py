@@ -566,12 +566,21 @@ class ModelRequest:
             self._is_not_stored = True
             self._store_losses.append(NOT_STORED)
 
-    async def store_reply(self, exchange: UpstreamReply, reply: Reply, body: Fields) -> Fields:
-        """Store a reply that the gateway made, if its client wants that. Returns it as the client gets it."""
-        await self._keep(False, exchange.out, reply, reply, exchange.upstream, body if self._is_responses else None)
+    async def store_reply(
+        self, exchange: UpstreamReply, reply: Reply, body: Fields | None, *, is_stream: bool
+    ) -> Fields | None:
+        """Show a reply that the gateway made to middleware, and store it if its client wants that."""
+        shown, upstream = self._middleware_request, exchange.upstream
+        if shown is not None and is_stream:
+            self._show_middleware(shown, reply, upstream)
+        elif shown is not None and body is not None:
+            body = self._services.chain.after_reply(
+                shown, body, reply, source=self._endpoint.source, provider=upstream.target
+            )
+        await self._keep(False, exchange.out, reply, reply, upstream, body if self._is_responses else None)
         if self._store_losses:
             self._record.reply.add(*self._store_losses)
-        return {**body, "store": False} if self._is_not_stored else body
+        return {**body, "store": False} if body is not None and self._is_not_stored else body
 
     async def _store(
         self,

@@ -151,6 +151,7 @@ CONTEXT: Final = ContextForm(
     without=without,
     usage=compacted_usage,
     reply_fields=reply_fields,
+    shows_summary=True,
     stop="pause",
     stop_form=AnthropicReply("compaction"),
 )
