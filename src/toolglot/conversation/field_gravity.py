@@ -31,6 +31,7 @@ MEANINGLESS: Final = frozenset((*_STORAGE, *_BILLING, *_CACHING, *_CLIENTS, *_HI
 """Fields that mean nothing to another provider, whatever their value."""
 
 DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
+    "allowed_callers": (["direct"],),
     "background": (False,),
     "caller": ({"type": "direct"},),
     "candidateCount": (1,),
@@ -55,6 +56,10 @@ DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
 }
 """Values that ask for the default."""
 
+CHANGED: Final = frozenset({"allowed_callers", "caller"})
+"""Fields whose meaning another provider's request has in another form: calls that code made, or may make, are ordinary
+calls there."""
+
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
@@ -72,7 +77,9 @@ def gravity_of_field(field: str, value: object) -> Gravity:
         return "housekeeping"
     if field == "context_management":
         return _context_management(value)
-    return "housekeeping" if value in DEFAULTS.get(field, ()) else "loss"
+    if value in DEFAULTS.get(field, ()):
+        return "housekeeping"
+    return "change" if field in CHANGED else "loss"
 
 
 def _context_management(value: object) -> Gravity:
