@@ -23,7 +23,7 @@ from support.translate.conversion_checks import (
     parts_of,
     protocol_of,
 )
-from toolglot import Policy, lint, profiles, repair
+from toolglot import Policy, convert, lint, profiles, repair
 
 BRIDGE = Policy().bridge_assistant
 CONTINUE = Policy().bridge_user
@@ -318,3 +318,24 @@ def test_C10_parallel_calls_become_sequential_where_only_one_is_accepted(
     assert parts.shape == ["U", *["C", "R"] * count, "U"]
     assert [call.value["n"] for call in parts.calls] == list(range(count))
     assert_reported(out, "one call per turn", action="converted", fault="loss")
+
+
+@pytest.mark.parametrize("source", ["mistral", "openai", "anthropic"])
+@pytest.mark.parametrize("words", ["", "I look."])
+def test_law_7_an_empty_text_beside_calls_is_not_split_off(source: str, words: str) -> None:
+    call = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: list[Fields] = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": words, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "abcdefghi", "name": "f", "content": "r"},
+    ]
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+    body: Fields = {"model": "open-mistral-7b", "messages": messages, "tools": tools}
+    if source == "anthropic":
+        body = convert(body, source="openai", target="anthropic", model="claude-sonnet-4-5").body
+    out = convert(body, source=source, target="mistral", model="open-mistral-7b")
+    assert lint(out.body, "mistral") == ()
+    again = repair(out.body, target="mistral")
+    assert again.body == out.body
+    assert len(again.report) == 0
+    assert len(out.body["messages"]) == (5 if words else 3)

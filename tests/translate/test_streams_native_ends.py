@@ -11,6 +11,7 @@ from support.javascript_clients import JavaScript
 from toolglot.protocols.openai_responses.stream_writer import CLOSING_EVENTS
 from toolglot.translate.streams import StreamTranslator
 
+USAGE = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 RESPONSE = {
     "id": "resp_1",
     "created_at": 1,
@@ -103,14 +104,16 @@ def test_wherever_a_response_ends_its_events_are_numbered_and_no_end_comes_twice
 
 def test_what_ends_as_it_should_is_forwarded_as_it_came() -> None:
     items = [event["item"] for event in CALL_EVENTS if event["type"] == "response.output_item.done"]
-    response = {**RESPONSE, "status": "completed", "output": items}
+    response = {**RESPONSE, "status": "completed", "output": items, "usage": USAGE}
     frames = frames_of([*CALL_EVENTS, {"type": "response.completed", "response": response}])
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
     assert b"".join([translator.feed(frame) for frame in frames]) + translator.finish() == b"".join(frames)
 
 
 def test_a_last_response_without_its_items_is_forwarded_as_the_backend_of_codex_writes_it() -> None:
-    frames = frames_of([*CALL_EVENTS, {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}}])
+    frames = frames_of(
+        [*CALL_EVENTS, {"type": "response.completed", "response": {**RESPONSE, "status": "completed", "usage": USAGE}}]
+    )
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
     assert b"".join([translator.feed(frame) for frame in frames]) + translator.finish() == b"".join(frames)
     assert len(translator.report) == 0
@@ -118,7 +121,7 @@ def test_a_last_response_without_its_items_is_forwarded_as_the_backend_of_codex_
 
 
 def test_a_last_response_without_its_items_is_healed_where_an_item_did_not_end() -> None:
-    last = {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}}
+    last = {"type": "response.completed", "response": {**RESPONSE, "status": "completed", "usage": USAGE}}
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
     out = b"".join([translator.feed(frame) for frame in frames_of([*CALL_EVENTS[:-1], last])]) + translator.finish()
     assert [item["type"] for item in read_events(out)[-1]["response"]["output"]] == ["message", "function_call"]

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 Fault = Literal["canonical", "renderer", "projection", "policy", "loss"]
 """Whose fault a change answers: the conversation was corrupt, rendering or id projection could not keep
@@ -68,6 +68,8 @@ def gravity_of(action: Action) -> Gravity:
 
 _PLURALS: Final[dict[Gravity, str]] = {"loss": "losses", "change": "changes", "housekeeping": "housekeeping"}
 
+SHOWN_PATHS: Final = 20
+"""How many paths an entry for several of them lists."""
 SHOWN_IDS: Final = 6
 """How many ids the text of an entry lists; the entry has them all."""
 
@@ -108,6 +110,24 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         more = ("…",) if len(ids_) > SHOWN_IDS else ()
         ids = f" [{', '.join((*about, *more))}]" if about else ""
         return f"{self.action}{where}: {self.reason}{ids}"
+
+
+def join_alike(entries: Iterable[Entry], path: str) -> list[Entry]:
+    """The entries, with those that differ in their paths only as one at `path`, which lists where it applies."""
+    alike: dict[Entry, list[str]] = {}
+    for entry in entries:
+        alike.setdefault(replace(entry, path=""), []).append(entry.path)
+    return [
+        replace(entry, path=paths[0])
+        if len(paths) == 1
+        else replace(entry, path=path, reason=f"{entry.reason} ({len(paths)} times: {_listed(paths)})")
+        for entry, paths in alike.items()
+    ]
+
+
+def _listed(paths: list[str]) -> str:
+    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+    return ", ".join(paths[:SHOWN_PATHS]) + more
 
 
 def count_gravities(entries: Iterable[Entry]) -> dict[Gravity, int]:

@@ -605,6 +605,8 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """Fields with which a request asks for reasoning that can be sent back, instead of having it stored."""
     usage_switch: tuple[str, str] | None = None
     """A field of a request, and one within it, that asks for token counts in a stream; None: nobody has to ask."""
+    needs_usage: bool = False
+    """Whether its clients rely on token counts at the end of every reply, also of a provider of the same protocol."""
     stored_item: Callable[[Fields], str | None] | None = None
     """Finds a part of a request that only names what its provider has stored, as a path within the body."""
     shortening_fields: Mapping[str, Any] = {}

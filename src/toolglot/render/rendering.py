@@ -40,7 +40,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Issuer, Options, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.conversation.ids import Projection
-from toolglot.conversation.report import Entry, Ids
+from toolglot.conversation.report import Entry, Ids, join_alike
 from toolglot.errors import EmptyConversationError, LimitError, ModelProtocolError, RenderError, quote
 from toolglot.history.intake import Intake
 from toolglot.history.well_formed import WellFormedTurns, well_formed_turns
@@ -212,7 +212,9 @@ def _fit_tools_and_choice(
         declared = conversation if tools is conversation.tools else replace(conversation, tools=tools)
     else:
         declared = conversation
-    choice, chosen = fit_choice(declared, fit_tools(declared, ctx), ctx)
+    fitted = fit_tools(declared, ctx)
+    ctx.entries[before:] = join_alike(ctx.entries[before:], "$.tools")
+    choice, chosen = fit_choice(declared, fitted, ctx)
     if loading is not None:
         chosen = undefer_if_all_are(chosen, ctx)
     table = _tool_table(conversation.turns, chosen, plain, ctx)

@@ -28,9 +28,12 @@ def _split_turn(turn: Turn, ctx: RenderContext) -> list[Turn]:
     calls: list[Block] = []
     words: list[Block] = []
     for block in turn.blocks:
-        (calls if isinstance(block, ToolCall) else words).append(block)
+        if isinstance(block, ToolCall):
+            calls.append(block)
+        elif not isinstance(block, Text) or block.text:
+            words.append(block)
     if not words:
-        return [turn]
+        return [turn]  # an empty text stands for no content
     if not ctx.profile.reasoning.may_end_turn and all(isinstance(block, Thinking) for block in words):
         rule = ctx.rule("reasoning.may_end_turn")
         ctx.report("dropped", f"thinking is refused alone and beside calls {rule}", turn_key=turn.key)

@@ -13,6 +13,7 @@ from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
     Event,
+    Finished,
     TextDelta,
     ThinkingDelta,
     Used,
@@ -107,6 +108,11 @@ class NativeStreamReader(StreamReader):
         if self._has_deviations or (self.failure is not None and not _is_own_reason(self.failure)):
             self.was_changed = True  # an error counts too: its text may hold a secret
         return passed
+
+    def _finish_with_usage(self, passed: list[Event], finished: Finished) -> list[Event]:
+        filled = super()._finish_with_usage(passed, finished)
+        self.was_changed = self.was_changed or filled is not passed
+        return filled
 
     def _pass(self, events: list[Event]) -> list[Event]:
         passed = super()._pass(events)

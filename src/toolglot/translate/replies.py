@@ -13,13 +13,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot import dialects, jsontext
-from toolglot.conversation import Conversation, Failure, Reply
+from toolglot.conversation import Conversation, Failure, Reply, Usage
 from toolglot.conversation.report import Report
+from toolglot.conversation.token_estimates import with_estimates
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
-from toolglot.protocols.base import codec
+from toolglot.protocols.base import codec, get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.protocols.fields.refusals import without_refusals
 from toolglot.protocols.lenient.fixes import Fixes
@@ -33,6 +34,7 @@ from toolglot.translate.converted import Body, Converted, Fields, check_policy, 
 from toolglot.translate.reply_report import (
     report_arguments,
     report_differences,
+    report_estimates,
     report_losses,
     report_missing,
     report_reading,
@@ -119,6 +121,8 @@ def _convert_reply(
     search = SearchProjection.between(from_, to)
     if search is not None:
         client = search.reply(client)
+    if client.stop not in NOT_OVER and needs_usage(from_, to, None):
+        client = replace(client, usage=usage_for(client, rendered, ctx))
     if not to.turns.refusals and from_.name != to.name:
         client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
     if request is not None and request.head is not None:
@@ -140,6 +144,28 @@ def _convert_reply(
     return ConvertedReply(
         fields if is_same else written, Report(tuple(ctx.entries)), client, provider_reply=reply, data=data
     )
+
+
+NOT_OVER: Final = frozenset({None, "error", "pause"})
+"""The stop reasons of a reply that is not complete, so that it need not have token counts."""
+
+
+def needs_usage(source: Profile, target: Profile, request: ConvertedRequest | None) -> bool:
+    """Whether a client needs token counts, also where the provider reports none."""
+    if source.protocol != target.protocol or get(target.protocol).needs_usage:
+        return True
+    return request is not None and request.wants_usage
+
+
+def usage_for(reply: Reply, request: Rendered | None, ctx: RenderContext) -> Usage | None:
+    """The usage of a reply, with an estimate of what the provider did not report."""
+    known = reply.usage
+    if known is not None and known.input_tokens is not None and known.output_tokens is not None:
+        return known
+    asked = request.conversation if request is not None else Conversation()
+    filled = with_estimates(known, reply.turn, asked.turns, asked.tools)
+    report_estimates(known, filled, ctx)
+    return filled
 
 
 def decode_reply(

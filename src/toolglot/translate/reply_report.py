@@ -62,6 +62,21 @@ def report_arguments(reply: Reply, ctx: RenderContext) -> None:
             )
 
 
+def report_estimates(known: Usage | None, filled: Usage, ctx: RenderContext) -> None:
+    """Report token counts that the provider did not report."""
+    counts = [
+        f"{estimated} {name}"
+        for name, count, estimated in (
+            ("input", known.input_tokens if known is not None else None, filled.input_tokens),
+            ("output", known.output_tokens if known is not None else None, filled.output_tokens),
+        )
+        if count is None and estimated is not None
+    ]
+    if counts:
+        reason = f"the provider did not report these tokens; they are estimated: {', '.join(counts)}"
+        ctx.report("assumed", reason, path="$.usage")
+
+
 def report_losses(meant: Reply, written: dict[str, Any] | None, ctx: RenderContext) -> None:
     """Report what a client of another protocol does not get: unwritten fields, and what is missing in its decoded body.
 

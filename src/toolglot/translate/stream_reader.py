@@ -18,6 +18,8 @@ from toolglot.conversation.events import (
     UNREPORTED_CUT,
     Accumulator,
     Event,
+    Finished,
+    Used,
 )
 from toolglot.conversation.reply_events import of_reply
 from toolglot.conversation.report import Entry, Report
@@ -40,12 +42,14 @@ from toolglot.protocols.framing.text_frames import Frame
 from toolglot.render.context import RenderContext
 from toolglot.render.reply.stream_projection import StreamProjection
 from toolglot.translate.replies import (
+    NOT_OVER,
     THOUGHTS_WERE_TEXT,
     calls_in_text_reason,
     decode_reply,
     dialect_in_text,
     empty_marks_reason,
     text_reader,
+    usage_for,
 )
 from toolglot.translate.reply_report import report_arguments, report_reading, report_signatures
 from toolglot.translate.requests import ConvertedRequest
@@ -133,6 +137,9 @@ class StreamReader:
         self._provider_accumulated = Accumulator()
         self._accumulated = Accumulator()
         self._expected_deviations: frozenset[str] = _expected_deviations(self.source, self.target, request)
+        self._rendered = rendered
+        self.fills_usage: bool = False
+        """Whether token counts that the provider does not report are estimated at the end."""
         self._keeps_thoughts: bool = False
         """Whether marks of thinking in the text reach the client as they are, as long as the text holds no calls."""
         self.is_over: bool = False
@@ -240,9 +247,21 @@ class StreamReader:
             passed = self._search.pass_on(passed)
         if self._head is not None:
             passed = self._head.add_to_events(passed, self.target.protocol)
+        if self.fills_usage and passed and type(passed[-1]) is Finished and passed[-1].stop not in NOT_OVER:
+            return self._finish_with_usage(passed, passed[-1])
         self._accumulated.add(passed)
         self.is_over = self._accumulated.is_over
         return passed
+
+    def _finish_with_usage(self, passed: list[Event], finished: Finished) -> list[Event]:
+        """The last events, with token counts."""
+        self._accumulated.add(passed[:-1])
+        reply = self._accumulated.reply
+        usage = usage_for(reply, self._rendered, self._ctx)
+        last: list[Event] = [finished] if usage is None or usage is reply.usage else [Used(usage), finished]
+        self._accumulated.add(last)
+        self.is_over = True
+        return passed if len(last) == 1 else [*passed[:-1], *last]
 
     # --- what is known ------------------------------------------------------------------------------
 

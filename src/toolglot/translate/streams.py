@@ -35,6 +35,7 @@ from toolglot.protocols.framing.event_builder import (
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.render.context import RenderContext
 from toolglot.translate.native_stream_reader import NativeStreamReader
+from toolglot.translate.replies import needs_usage
 from toolglot.translate.reply_report import report_losses
 from toolglot.translate.requests import ConvertedRequest
 from toolglot.translate.stream_reader import DROPPED, StreamReader, TextReader, failure_of_stream
@@ -106,6 +107,7 @@ class StreamTranslator:
             reply_id=reply_id,
             reply_model=reply_model,
         )
+        self._input.fills_usage = needs_usage(from_, to, request)
         self._native = self._input if isinstance(self._input, NativeStreamReader) else None
         """The reader whose frames are forwarded; None after the first frame that cannot be forwarded."""
         stream = codec(to.protocol).stream

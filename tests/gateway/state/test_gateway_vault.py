@@ -118,6 +118,20 @@ def test_a_chat_client_runs_ten_turns_with_tools_and_everything_goes_home(
     assert not any(word in json.dumps(simulated.requests[-1].body) for word in stand_ins)
 
 
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (MODELS["signed thinking"], "what the provider signed or encrypted was put back into 1 of its turns"),
+        (MODELS["reasoning_content"], "the model's own thinking was put back into 1 of its turns"),
+    ],
+)
+def test_the_report_says_what_was_put_back(simulated: Server, model: str, words: str) -> None:
+    with gateway(simulated) as served:
+        turn(served, [], "read a.txt", model, stream=False)
+        reasons = [entry.reason for entry in served.records[-1].sent.entries if "put back" in entry.reason]
+    assert reasons == [words]
+
+
 # --- whose it is ------------------------------------------------------------------------------------
 
 

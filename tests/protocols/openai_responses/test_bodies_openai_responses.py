@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from support.conversations.strategies import conversations
 from support.protocols.body_laws import same_json
@@ -25,6 +26,7 @@ from toolglot.conversation import (
     Reply,
     Sampling,
     ServerTool,
+    StopReason,
     ToolChange,
     ToolChoice,
 )
@@ -609,3 +611,26 @@ def test_plain_choices_and_formats_made_elsewhere_are_written() -> None:
 def test_a_field_of_the_wrong_type_is_refused_with_its_path(change: Fields, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         request.decode({**BASE, **change})
+
+
+@pytest.mark.parametrize(
+    ("stop", "status", "details"),
+    [
+        ("length", "incomplete", {"reason": "max_output_tokens"}),
+        ("filter", "completed", None),
+        ("error", "failed", None),
+        ("tool_calls", "completed", None),
+    ],
+)
+def test_a_reply_that_ended_otherwise_than_its_status_says_gets_another(
+    stop: StopReason, status: str, details: dict[str, str] | None
+) -> None:
+    body: Fields = {"id": "resp_1", "model": "m", "output": [], "status": "completed", "incomplete_details": None}
+    written = reply.encode(replace(reply.decode(body), stop=stop))
+    assert (written["status"], written["incomplete_details"]) == (status, details)
+
+
+@pytest.mark.parametrize("status", ["completed", "incomplete", "failed", "cancelled", "queued", "in_progress", "new"])
+def test_a_status_that_still_says_how_a_reply_ended_stays(status: str) -> None:
+    body: Fields = {"id": "resp_1", "model": "m", "output": [], "status": status, "incomplete_details": None}
+    assert reply.encode(reply.decode(body)) == body

@@ -17,6 +17,7 @@ from support.sessions.simulated_sessions import (
 )
 from toolglot import History, InputError, Media, Text, Thinking, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation import Opaque
+from toolglot.conversation.token_estimates import estimate_tokens
 from toolglot.profiles import Overrides
 from toolglot.runtime.session.compacting import (
     INSTRUCTION,
@@ -24,7 +25,6 @@ from toolglot.runtime.session.compacting import (
     MAX_SUMMARY,
     MAX_TRANSCRIPT,
     compact,
-    estimate_tokens,
     find_cut,
     is_summary,
     summary_request,

@@ -347,18 +347,42 @@ def _restore(conversation: Conversation, kept: Mapping[int, KeptTurn | None]) ->
     turns = list(conversation.turns)
     taken = {call.id for turn in turns for call in turn.calls}
     renamed: dict[str, str] = {}
-    count = 0
+    counts = dict.fromkeys((_SIGNED, _THOUGHT, _NATIVE), 0)
+    is_restored = False
     for index, turn in kept.items():
         blocks = _restore_blocks(turns[index], turn, taken, renamed) if turn is not None else None
         if turn is not None and blocks is not None:
+            counts[_restored_kind(turn)] += blocks != turns[index].blocks
             turns[index] = replace(turns[index], blocks=blocks, issuer=turn.issuer)
-            count += 1
-    if not count:
+            is_restored = True
+    if not is_restored:
         return conversation, []
     if renamed:
         turns = [_with_renamed_results(turn, renamed) for turn in turns]
-    reason = f"what the provider signed or encrypted was put back into {count} of its turns"
-    return replace(conversation, turns=tuple(turns)), [Entry(action="added", reason=reason, fault="policy")]
+    entries = [
+        Entry(action="added", reason=f"{what} put back into {count} of its turns", fault="policy")
+        for what, count in counts.items()
+        if count
+    ]
+    return replace(conversation, turns=tuple(turns)), entries
+
+
+_SIGNED: Final = "what the provider signed or encrypted was"
+_THOUGHT: Final = "the model's own thinking was"
+_NATIVE: Final = "ids and fields of the provider were"
+
+
+def _restored_kind(kept: KeptTurn) -> str:
+    """What a turn gets back."""
+    if any(_is_signed(block) for block in kept.blocks):
+        return _SIGNED
+    return _THOUGHT if any(isinstance(block, KeptThinking) for block in kept.blocks) else _NATIVE
+
+
+def _is_signed(kept: KeptText | KeptCall | KeptThinking) -> bool:
+    if isinstance(kept, KeptThinking):
+        return bool(kept.block.signature or kept.block.redacted)
+    return bool(kept.signature)
 
 
 def _restore_blocks(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[str, str]) -> tuple[Block, ...] | None:

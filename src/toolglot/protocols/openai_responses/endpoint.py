@@ -120,6 +120,7 @@ PROTOCOL: Final = Protocol(
     ),
     stored_history=("previous_response_id", "conversation"),
     stored_item=_stored_item,
+    needs_usage=True,  # without it, some agents never see the end of their context, or ask again and again
     stateless_fields={"store": False, "include": ["reasoning.encrypted_content"]},
     returns_opaque=True,
     limit_path=("max_output_tokens",),

@@ -62,6 +62,13 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
     "error": "failed",
 }
 _CUT_BACK: Final = {reason: written for written, reason in _CUT.items()}
+MEANINGS: Final[dict[str, tuple[StopReason, ...]]] = {
+    "completed": ("stop", "tool_calls", "filter"),
+    "incomplete": ("length", "filter"),
+    "failed": ("error",),
+    "cancelled": ("error",),
+}
+"""What the status of a response that is over can mean; a refusal is a `filter` that is complete."""
 
 
 @from_root
@@ -119,10 +126,15 @@ def encode(reply: Reply) -> Fields:
     writer.write(reply.turn)
     body: Fields = {"id": reply.id, "model": reply.model, "output": writer.items}
     status = _STOPS_BACK[reply.stop] if reply.stop is not None else None
+    cut_by = _CUT_BACK.get(reply.stop) if reply.stop is not None else None
+    changed: Fields = {}
     if type(reply.form) is ResponsesReply:
-        status = reply.form.status or status
+        own = reply.form.status
+        if own is not None and _can_mean(own, reply.stop):
+            status = own
+        elif own is not None:
+            changed = {"incomplete_details": None if cut_by is None else {"reason": cut_by}}
     else:
-        cut_by = _CUT_BACK.get(reply.stop) if reply.stop is not None else None
         body = {**_ENVELOPE, "tools": [], **body}
         body["incomplete_details"] = None if cut_by is None else {"reason": cut_by}
         body["output"] = _completed(reply, writer.items, "incomplete" if cut_by is not None else "completed")
@@ -130,7 +142,12 @@ def encode(reply: Reply) -> Fields:
         body["status"] = status
     if reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
-    return with_extra(body, reply.extra, PROTOCOL)
+    return {**with_extra(body, reply.extra, PROTOCOL), **changed}
+
+
+def _can_mean(status: str, stop: StopReason | None) -> bool:
+    """Whether a provider's status still says how the reply ended."""
+    return stop is None or stop == _STOPS.get(status) or stop in MEANINGS.get(status, MEANINGS["completed"])
 
 
 def _completed(reply: Reply, items: list[Fields], status: str) -> list[Fields]:

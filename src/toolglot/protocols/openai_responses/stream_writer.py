@@ -75,13 +75,6 @@ _ENDS: Final[dict[StopReason, str]] = {
     "pause": "incomplete",
     "error": "failed",
 }
-_SAID: Final[dict[str, tuple[StopReason, ...]]] = {
-    "completed": ("stop", "tool_calls", "filter"),
-    "incomplete": ("length", "filter"),
-    "failed": ("error",),
-    "cancelled": ("error",),
-}
-"""What a status that was read can mean; a refusal is a `filter` that is complete."""
 
 _END: Final = b"}\n\n"
 _CUT_BY: Final[dict[StopReason, str]] = {"length": "max_output_tokens", "filter": "content_filter"}
@@ -237,7 +230,7 @@ class Encoder:
         self._end_message(cut=stop in _CUT_BY)
         response = self._response(stop)
         status = response.get("status")
-        if type(status) is not str or stop not in _SAID.get(status, ()):
+        if type(status) is not str or stop not in reply.MEANINGS.get(status, ()):
             status = _ENDS[stop]
             if stop in _CUT_BY:
                 response["incomplete_details"] = {"reason": _CUT_BY[stop]}

@@ -187,8 +187,18 @@ def _strip_thinking(block: Thinking, turn: Turn, ctx: RenderContext, tally: _Tal
         if block.signature is not None or block.redacted is not None:
             tally.add(_THINKING_SIGNATURE, turn)
         return Thinking(block.text)
-    tally.add(f"dropped: thinking of another model is refused {ctx.rule('reasoning.foreign')}", turn)
+    tally.add(f"dropped: {_refused_thinking(turn, ctx)}", turn)
     return None
+
+
+def _refused_thinking(turn: Turn, ctx: RenderContext) -> str:
+    """Why thinking is dropped. A client's history does not say whether the target itself wrote it."""
+    source = ctx.source
+    is_assumed = source is not None and turn.issuer == Issuer(source.name, model=source.model)
+    if is_assumed and ctx.profile.reasoning.carrier == "none":
+        return f"thinking is not sent to a model that takes none {ctx.rule('reasoning.carrier')}"
+    what = "thinking that the target did not sign" if is_assumed else "thinking of another model"
+    return f"{what} is refused {ctx.rule('reasoning.foreign')}"
 
 
 def _strip_result(result: ToolResult, turn: Turn, ctx: RenderContext, tally: _Tally) -> ToolResult:

@@ -151,6 +151,18 @@ def _drop_beyond_limit(tools: list[ToolSpec], conversation: Conversation, ctx: R
     return [tool for tool in tools if tool.name in kept][:limit]
 
 
+MAX_SHOWN_NAME: Final = 40
+
+
 def _list_names(names: Sequence[str], limit: int = 8) -> str:
-    shown = ", ".join(name[:40] for name in names[:limit])
+    """Some names. Long ones are cut in the middle, unless that makes two of them look the same."""
+    short = [_shorten(name) for name in names[:limit]]
+    if len(set(short)) < len(short):
+        short = [name[:200] for name in names[:limit]]
+    shown = ", ".join(short)
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def _shorten(name: str) -> str:
+    """The beginning of a name, and more of its end: names of tools that come together begin alike."""
+    return name if len(name) <= MAX_SHOWN_NAME else f"{name[:12]}…{name[-27:]}"

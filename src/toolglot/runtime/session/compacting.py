@@ -16,11 +16,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from toolglot.conversation import Block, Conversation, Media, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Conversation, Media, Text, ToolCall, ToolResult, Turn
+from toolglot.conversation.token_estimates import CHARACTERS_PER_TOKEN, arguments_text
 from toolglot.errors import InputError, quote
 from toolglot.history.compression import shorten
 from toolglot.history.history import History
-from toolglot.jsontext import compact as json_text
 
 Summarise = Callable[[tuple[Turn, ...]], str | Awaitable[str]]
 """Writes a summary of turns."""
@@ -32,9 +32,6 @@ MAX_TRANSCRIPT: Final = 200_000
 """Characters of a whole transcript that is summarised, if the context window of the model is unknown."""
 MAX_SUMMARY: Final = 20_000
 """Characters of a summary."""
-CHARACTERS_PER_TOKEN: Final = 4
-TOKENS_OF_MEDIA: Final = 1_500
-"""A rough estimate for an image or a document."""
 _PART_OF_WINDOW: Final = 0.5
 """The part of a context window that the transcript may take when it is summarised."""
 
@@ -135,39 +132,10 @@ def _describe_block(block: Block, turn: Turn) -> str:
     if isinstance(block, Text):
         return f"[{turn.role}]\n{shorten(block.text, MAX_BLOCK)}" if block.text.strip() else ""
     if isinstance(block, ToolCall):
-        return f"[{turn.role} calls {block.name}]\n{shorten(_arguments(block), MAX_BLOCK)}"
+        return f"[{turn.role} calls {block.name}]\n{shorten(arguments_text(block), MAX_BLOCK)}"
     if isinstance(block, ToolResult):
         state = block.status or ("error" if block.is_error else "complete")
         return f"[result of {block.name or 'a tool'}: {state}]\n{shorten(block.text, MAX_BLOCK)}"
     if isinstance(block, Media):
         return f"[{turn.role} shows {block.kind} {block.name or block.media_type}]"
     return ""  # thinking is not part of the conversation, and opaque blocks cannot be read
-
-
-def _arguments(call: ToolCall) -> str:
-    return call.raw_input if call.raw_input is not None else json_text(call.arguments or {})
-
-
-# --- estimates --------------------------------------------------------------------------------------
-
-
-def estimate_tokens(turns: Iterable[Turn]) -> int:
-    """A rough estimate of the tokens of turns."""
-    return sum(_tokens(block) for turn in turns for block in turn.blocks)
-
-
-def _tokens(block: Block) -> int:
-    if isinstance(block, Media):
-        return TOKENS_OF_MEDIA
-    if isinstance(block, Text | Thinking):
-        return _text_tokens(block.text)
-    if isinstance(block, ToolCall):
-        return _text_tokens(block.name + _arguments(block))
-    if isinstance(block, ToolResult):
-        media = sum(isinstance(part, Media) for part in block.content) if isinstance(block.content, tuple) else 0
-        return _text_tokens(block.text) + media * TOKENS_OF_MEDIA
-    return 0
-
-
-def _text_tokens(text: str) -> int:
-    return -(-len(text) // CHARACTERS_PER_TOKEN)

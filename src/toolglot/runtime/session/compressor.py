@@ -16,6 +16,7 @@ import anyio
 
 from toolglot.conversation import Conversation, Failure, Turn, Usage
 from toolglot.conversation.report import Entry
+from toolglot.conversation.token_estimates import estimate_tokens
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.protocols.errors.failures import ProviderError
@@ -24,7 +25,6 @@ from toolglot.runtime.session.compacting import (
     Cut,
     Summarise,
     call_summariser,
-    estimate_tokens,
     find_cut,
     summary_request,
     summary_text,

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from toolglot.conversation import Conversation, Reply, ToolSpec, Turn, Usage
 from toolglot.conversation.plausible_usage import IMPLAUSIBLE, plausible_usage
 from toolglot.conversation.report import Entry
+from toolglot.conversation.token_estimates import estimate_input, estimate_tokens
 from toolglot.errors import InputError
-from toolglot.jsontext import compact
-from toolglot.runtime.session.compacting import CHARACTERS_PER_TOKEN, estimate_tokens
 from toolglot.runtime.session.events import ChangeReported
 from toolglot.runtime.session.family import SessionFamily
 from toolglot.runtime.session.models import ModelChoice
@@ -105,11 +104,6 @@ def measure_reply(
     is_whole = bool(known.input_tokens) and (bool(known.output_tokens) or not reply.turn.blocks)
     if is_whole or not (is_answer or reply.turn.blocks):
         return ReplyCost(reported, reported, notes)
-    read = known.input_tokens or _estimate_input(turns, tools)
+    read = known.input_tokens or estimate_input(turns, tools)
     written = known.output_tokens or estimate_tokens([reply.turn])
     return ReplyCost(reported, replace(known, input_tokens=read, output_tokens=written), (*notes, ESTIMATED))
-
-
-def _estimate_input(turns: Iterable[Turn], tools: Iterable[ToolSpec]) -> int:
-    described = sum(len(tool.name + (tool.description or "") + compact(tool.parameters or {})) for tool in tools)
-    return max(estimate_tokens(turns) + described // CHARACTERS_PER_TOKEN, 1)
