@@ -67,8 +67,8 @@ def test_what_is_lowered_once_has_its_own_path() -> None:
     out = convert(claude(tools=[tool("look")]), source="anthropic", target="gemini", model="gemini-2.5-pro")
     lowered = [entry for entry in out.report.entries if entry.action == "lowered"]
     assert [entry.path for entry in lowered] == [
-        "$.tools.look.properties.a.format",
-        "$.tools.look.additionalProperties",
+        "$.tools['look'].properties.a.format",
+        "$.tools['look'].additionalProperties",
     ]
 
 
@@ -89,12 +89,12 @@ def dropped(names: list[str]) -> str:
 
 def test_dropped_tools_with_the_same_beginning_can_be_told_apart() -> None:
     common = "mcp__a_rather_long_name_of_a_server__and_group__"
-    said = dropped([f"{common}read_file", f"{common}write_file"])
-    assert "read_file" in said
-    assert "write_file" in said
+    shown = dropped([f"{common}read_file", f"{common}write_file"])
+    assert "read_file" in shown
+    assert "write_file" in shown
 
 
 def test_dropped_tools_with_the_same_beginning_and_end_are_written_in_full() -> None:
     names = [f"{'a' * 20}{middle}{'b' * 35}" for middle in ("one", "two")]
-    said = dropped(names)
-    assert all(name in said for name in names)
+    shown = dropped(names)
+    assert all(name in shown for name in names)

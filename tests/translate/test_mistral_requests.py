@@ -44,7 +44,7 @@ def test_fields_that_only_openai_has_are_not_sent_to_mistral(field: str) -> None
         assert field in report
 
 
-def test_a_field_that_nobody_is_known_to_have_stays_at_its_own_provider() -> None:
+def test_a_field_that_no_host_is_known_to_have_stays_at_its_own_provider() -> None:
     body = {"model": "mistral-large-latest", "messages": [USER], "brand_new": 1}
     assert repair(body, target="mistral").body == body
     assert [found.key for found in lint(body, "mistral")] == ["request.unknown_fields"]

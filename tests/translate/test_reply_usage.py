@@ -92,7 +92,7 @@ def test_a_stream_without_usage_ends_with_an_estimate_for_a_client_of_responses(
     assert translator.reply.usage is not None
 
 
-def test_a_client_of_chat_that_asked_for_usage_gets_it_from_a_host_that_sends_none() -> None:
+def test_a_client_of_chat_that_requests_usage_gets_it_from_a_host_that_sends_none() -> None:
     request = convert(REQUESTS["openai"], source="openai", target="openai_compatible", model="m")
     translator = StreamTranslator(source="openai_compatible", target="openai", request=request)
     out = translator.feed(streamed("Hello, ", "all.")) + translator.finish()
@@ -103,7 +103,7 @@ def test_a_client_of_chat_that_asked_for_usage_gets_it_from_a_host_that_sends_no
     assert ESTIMATED in str(translator.report)
 
 
-def test_a_client_of_chat_that_did_not_ask_gets_the_bytes_of_the_host() -> None:
+def test_a_client_of_chat_that_requests_none_gets_the_bytes_of_the_host() -> None:
     plain = {name: value for name, value in REQUESTS["openai"].items() if name != "stream_options"}
     request = convert(plain, source="openai", target="openai_compatible", model="m")
     translator = StreamTranslator(source="openai_compatible", target="openai", request=request)
@@ -139,14 +139,14 @@ def test_a_response_that_is_not_over_has_no_usage_yet(status: str) -> None:
 def test_a_stream_of_its_own_protocol_without_usage_ends_with_an_estimate() -> None:
     item = response()["output"][0]
     part = item["content"][0]
-    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    position = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     listed: list[Fields] = [
         {"type": "response.created", "response": response(status="in_progress", output=[])},
         {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
-        {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
-        {"type": "response.output_text.delta", **place, "delta": "Hello, all."},
-        {"type": "response.output_text.done", **place, "text": "Hello, all."},
-        {"type": "response.content_part.done", **place, "part": part},
+        {"type": "response.content_part.added", **position, "part": {**part, "text": ""}},
+        {"type": "response.output_text.delta", **position, "delta": "Hello, all."},
+        {"type": "response.output_text.done", **position, "text": "Hello, all."},
+        {"type": "response.content_part.done", **position, "part": part},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": response()},
     ]

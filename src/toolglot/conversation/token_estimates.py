@@ -32,10 +32,10 @@ def estimate_input(turns: Iterable[Turn], tools: Iterable[ToolSpec]) -> int:
 
 def with_estimates(usage: Usage | None, answer: Turn, turns: Iterable[Turn], tools: Iterable[ToolSpec]) -> Usage:
     """The usage with the counts that the provider did not report. Without turns, the input stays unknown."""
-    known, asked = usage if usage is not None else Usage(), tuple(turns)
+    known, requested = usage if usage is not None else Usage(), tuple(turns)
     read, written = known.input_tokens, known.output_tokens
-    if read is None and asked:
-        read = estimate_input(asked, tools)
+    if read is None and requested:
+        read = estimate_input(requested, tools)
     if written is None:
         written = estimate_tokens((answer,))
     return replace(known, input_tokens=read, output_tokens=written)

@@ -162,8 +162,8 @@ def usage_for(reply: Reply, request: Rendered | None, ctx: RenderContext) -> Usa
     known = reply.usage
     if known is not None and known.input_tokens is not None and known.output_tokens is not None:
         return known
-    asked = request.conversation if request is not None else Conversation()
-    filled = with_estimates(known, reply.turn, asked.turns, asked.tools)
+    requested = request.conversation if request is not None else Conversation()
+    filled = with_estimates(known, reply.turn, requested.turns, requested.tools)
     report_estimates(known, filled, ctx)
     return filled
 
