@@ -40,6 +40,7 @@ LOOPS: Final = {
     "ai/anthropic": (GPT, GEMINI, MISTRAL),
     "ai/google": (SONNET, GPT, MISTRAL),
     "anthropic/toolRunner": (SONNET, GPT, GEMINI, MISTRAL),
+    "openai/ResponsesWS": (GPT_5, SONNET, GPT, GEMINI, MISTRAL),
 }
 Run = Callable[..., dict[str, Any]]
 

@@ -11,6 +11,8 @@ import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod';
 import { generateText, stepCountIs, streamText, tool } from 'ai';
+import OpenAI from 'openai';
+import { ResponsesWS } from 'openai/resources/responses/ws';
 import { z } from 'zod';
 
 const PATIENCE = 30_000;
@@ -72,12 +74,51 @@ async function toolRunner({ url, model, stream }, got) {
   got.text = last.content.map((block) => block.text ?? '').join('');
 }
 
+// --- OpenAI's own, over a WebSocket ------------------------------------------------------------------
+
+async function responsesSocket({ url, model }, got) {
+  const run = weather(got);
+  const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+  const request = {
+    type: 'response.create',
+    model,
+    store: false,
+    tools: [{ type: 'function', name: 'get_weather', description: 'The weather', parameters, strict: false }],
+  };
+  const socket = new ResponsesWS(new OpenAI({ apiKey: 'key', baseURL: `${url}/v1` }));
+  try {
+    socket.send({ ...request, input: PROMPT });
+    for await (const event of socket) {
+      // The SDK's error has the gateway's event, whose status is that of HTTP.
+      if (event.type === 'error') throw Object.assign(event.error, { status: event.error.error?.status });
+      if (event.type !== 'message') continue;
+      const { type, response } = event.message;
+      if (type === 'response.failed' || type === 'response.incomplete') throw new Error(JSON.stringify(response));
+      if (type !== 'response.completed') continue;
+      const calls = response.output.filter((item) => item.type === 'function_call');
+      if (calls.length === 0) {
+        got.text = response.output.flatMap((item) => item.content ?? []).map((part) => part.text ?? '').join('');
+        return;
+      }
+      const input = [];
+      for (const { call_id, arguments: text } of calls) {
+        input.push({ type: 'function_call_output', call_id, output: await run(JSON.parse(text)) });
+      }
+      socket.send({ ...request, input, previous_response_id: response.id });
+    }
+    throw new Error('the socket closed before the answer');
+  } finally {
+    socket.close();
+  }
+}
+
 const CLIENTS = {
   'ai/openai.chat': vercel((question) => openai(question).chat(question.model)),
   'ai/openai.responses': vercel((question) => openai(question).responses(question.model)),
   'ai/anthropic': vercel(({ url, model }) => createAnthropic({ apiKey: 'key', baseURL: `${url}/v1` })(model)),
   'ai/google': vercel(({ url, model }) => createGoogleGenerativeAI({ apiKey: 'key', baseURL: `${url}/v1beta` })(model)),
   'anthropic/toolRunner': toolRunner,
+  'openai/ResponsesWS': responsesSocket,
 };
 
 async function answer(question) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import random
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -582,3 +583,32 @@ def test_a_client_that_closes_gets_its_close_back(served: Served) -> None:
         client.socket.close(1000, "bye")
         with pytest.raises(ConnectionClosedOK):
             client.event()
+
+
+@pytest.mark.parametrize("compression", ["deflate", None])
+def test_a_long_message_is_read_whole_compressed_or_not(
+    served: Served, simulated: Server, compression: str | None
+) -> None:
+    chance = random.Random(7)  # noqa: S311 - no secret
+    words = " ".join(f"{chance.random()}" for _ in range(20_000))
+    with socket_to(served, compression=compression) as client:
+        assert client.response(CLAUDE, words, store=False)["type"] == "response.completed"
+    assert words_of(simulated) == [words]
+
+
+def test_an_event_that_is_not_utf_8_breaks_nothing(simulated: Server) -> None:
+    async def way(_: bytes) -> AsyncIterator[bytes]:
+        response = b'{"id":"resp_1","object":"response","status":"%b","model":"m","output":[]}'
+        for kind, status in ((b"created", b"in_progress"), (b"\xff\xfe.custom", b"in_progress")):
+            yield EVENTS * (kind == b"created") + chunk(
+                b'data: {"type":"response.%b","sequence_number":0,"response":%b}\n\n' % (kind, response % status)
+            )
+        end = b'data: {"type":"response.completed","sequence_number":1,"response":%b}\n\n' % (response % b"completed")
+        yield chunk(end) + b"0\r\n\r\n"
+
+    with hostile({"odd": way}) as provider:
+        own = f'[upstreams.odd]\nurl = "{provider.url}"\ntarget = "openai_responses"'
+        with gateway(simulated, upstreams=own) as served, socket_to(served) as client:
+            client.create("odd/odd", "x", store=False)
+            assert client.until_end()[-1]["status"] == 502
+            assert client.response(CLAUDE)["type"] == "response.completed"

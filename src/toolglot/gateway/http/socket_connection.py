@@ -16,6 +16,7 @@ from typing import Final
 
 from toolglot.gateway.http.body_budget import BodyShare
 from toolglot.gateway.http.connection_request import MAX_AHEAD
+from toolglot.gateway.http.offloading import in_thread
 from toolglot.gateway.http.requests import MAX_UPLOAD_SECONDS, GatewayRefusal, GoneError
 from toolglot.gateway.http.socket_frames import SocketFrames
 from toolglot.gateway.http.web_sockets import GOING_AWAY, POLICY, TRY_LATER
@@ -25,8 +26,9 @@ CLOSE_SECONDS: Final = 5.0
 CHECK_SECONDS: Final = 15.0
 """Between two checks of a connection that gets no pings."""
 MAX_SILENT: Final = 4
-SLICE_BYTES: Final = 16 * 1024
-"""Bytes that are parsed in one step of the event loop: they can be thousands of frames."""
+SLICE_BYTES: Final = 8 * 1024
+"""Bytes that are parsed in one step of the event loop: they can be a thousand frames, or a message that is a thousand
+times as long when it is decompressed. What is longer is parsed in a thread, if it may be compressed."""
 
 
 class SocketConnection(WritingProtocol):
@@ -118,8 +120,7 @@ class SocketConnection(WritingProtocol):
             if self._writable is not None:
                 await asyncio.shield(self._writable)
             elif self._arrived:
-                self._parse()
-                await asyncio.sleep(0)
+                await self._parse()
             else:
                 self._resume()
                 self._waiter = self.loop.create_future()
@@ -128,14 +129,19 @@ class SocketConnection(WritingProtocol):
         self._count()
         return message
 
-    def _parse(self) -> None:
-        """Parse some of what came."""
+    async def _parse(self) -> None:
+        """Parse some of what came, and let others go on."""
         data = self._arrived.popleft()
         if len(data) > SLICE_BYTES:
             self._arrived.appendleft(data[SLICE_BYTES:])
             data = data[:SLICE_BYTES]
         self._arrived_bytes -= len(data)
-        self._messages.extend(self._feed(data))
+        if self._frames.is_compressed and self._frames.held > SLICE_BYTES:
+            self._messages.extend(await in_thread(lambda: self._frames.feed(data)))
+            self._write()
+        else:
+            self._messages.extend(self._feed(data))
+            await asyncio.sleep(0)
         if not self._frames.held:
             self._begun_at = None
         elif self._begun_at is None or self._messages:

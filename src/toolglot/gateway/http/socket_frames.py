@@ -78,6 +78,11 @@ class SocketFrames:
         return self._protocol.state is OPEN
 
     @property
+    def is_compressed(self) -> bool:
+        """Messages may be compressed."""
+        return bool(self._protocol.extensions)
+
+    @property
     def held(self) -> int:
         """Bytes of a message that is not complete."""
         return len(self._protocol.reader.buffer) + len(self._fragments)
