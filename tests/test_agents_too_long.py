@@ -86,6 +86,17 @@ def test_claude_code_compacts_when_the_provider_refuses(upstream: str, simulated
     assert SUMMARY in first_words(requests_to(simulated)[-1]), run.output()
 
 
+def test_claude_code_asks_for_a_shorter_reply_when_only_that_does_not_fit(simulated: Server, work: Path) -> None:
+    simulated.script(windows={"*": 60_000}, rules=[{"reply": {"text": DONE}}])
+    with gateway(simulated, models={"claude-*": "vllm/some-model"}) as served:
+        run = run_claude(served.url, "Say hello.", work)
+    assert (run.text, run.exit) == (DONE, 0), run.output()
+    first, second = requests_to(simulated)
+    assert (first.status, second.status) == (400, 200), run.output()
+    assert second.body["messages"] == first.body["messages"]
+    assert second.body["max_tokens"] < 60_000 < first.body["max_tokens"]
+
+
 @pytest.mark.parametrize("upstream", ["openai_responses", "openai_chat", "anthropic", "gemini"])
 def test_codex_says_that_the_context_is_full_when_the_provider_refuses(
     upstream: str, simulated: Server, work: Path

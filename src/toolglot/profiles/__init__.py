@@ -135,6 +135,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     """The layers that apply, lowest first."""
     origins: dict[str, Rule]
     facts: tuple[Fact, ...]
+    largest_window: int | None = None
+    """Tokens into which every request must fit; None: not known, or only guessed."""
 
     ids: IdRules
     names: NameRules
@@ -169,14 +171,6 @@ class Profile(Struct, frozen=True, kw_only=True):
     def as_known(self) -> Profile:
         """The profile without assumed rules, and with what the target was observed to accept."""
         return _as_known(self)
-
-    @property
-    def largest_window(self) -> int | None:
-        """Tokens into which every request must fit; None: not known, or only guessed."""
-        window, largest = self.origin("context.window"), self.origin("context.max_window")
-        # The table's larger value belongs to the table's window, not to one that the user has set.
-        known = window if largest.value is None or largest.layer == LAYER != window.layer else largest
-        return known.value if known.confidence not in ("guess", "default") else None
 
     @property
     def takes_any_strict(self) -> bool:
@@ -297,6 +291,18 @@ def _apply(files: list[ProfileFile], model: str) -> tuple[tuple[str, ...], dict[
     return tuple(layers), origins
 
 
+def _largest_window(origins: dict[str, Rule]) -> int | None:
+    window, largest = origins.get("context.window"), origins.get("context.max_window")
+    # The table's larger value belongs to the table's window, not to one that the user has set.
+    if (
+        largest is not None
+        and largest.value is not None
+        and (largest.layer != LAYER or window is None or window.layer == LAYER)
+    ):
+        window = largest
+    return window.value if window is not None and window.confidence not in ("guess", "default") else None
+
+
 def _groups(origins: dict[str, Rule]) -> dict[str, Any]:
     values: dict[str, dict[str, Any]] = {}
     for key, rule in origins.items():
@@ -317,6 +323,7 @@ def _resolve(name: str, model: str, overrides: Overrides | None) -> Profile:
         layers=layers,
         origins=origins,
         facts=tuple(fact for file in files for fact in file.facts),
+        largest_window=_largest_window(origins),
         **_groups(origins),
     )
 

@@ -43,6 +43,11 @@ class AcceptedRequest(Struct, frozen=True, kw_only=True):
         return self.profile.protocol
 
     @property
+    def max_tokens(self) -> int:
+        """The tokens that the reply may have; 0: the request does not say."""
+        return self.conversation.options.sampling.max_tokens or 0
+
+    @property
     def calls_before(self) -> int:
         """The number of calls in the conversation."""
         return sum(len(turn.calls) for turn in self.conversation.turns)

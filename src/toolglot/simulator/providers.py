@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolglot.conversation import FailureKind
 from toolglot.profiles.target_names import ANY_HOST, profile_heads
@@ -35,6 +36,8 @@ class ErrorMessages(Struct, frozen=True, kw_only=True):
         "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
         "Please reduce the length of the messages."
     )
+    reply_too_long: str = ""
+    """What it says to a prompt that fits, but not together with the reply; empty: it accepts that."""
 
 
 class SimulatedProvider(Struct, frozen=True, kw_only=True):
@@ -225,6 +228,17 @@ _DESCRIBED: Final = {
                 auth_fields={"type": "invalid_authentication_error"},
             ),
             edit_error=_kimi_error,
+        ),
+        _chat(
+            "vllm",
+            messages=replace(
+                _CHAT_MESSAGES,
+                reply_too_long=(
+                    "This model's maximum context length is {window} tokens. However, you requested {total} tokens "
+                    "({tokens} in the messages, {reply} in the completion). Please reduce the length of the messages "
+                    "or completion."
+                ),
+            ),
         ),
         SimulatedProvider(
             name="bedrock",

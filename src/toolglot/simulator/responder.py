@@ -252,7 +252,7 @@ class _RequestJob:
     def _generate(self, call: MatchedPath, body: Fields) -> SimulatedOutcome:
         profile = self._profile(call, body)
         accepted = self._accept(call, body, profile)
-        self._check_length(accepted.body)
+        self._check_length(accepted)
         compacted = self._compacted(call, accepted)
         if compacted is not None:
             return compacted
@@ -328,13 +328,20 @@ class _RequestJob:
             account=account_of(self.request.headers),
         )
 
-    def _check_length(self, body: Fields) -> None:
-        """Refuse a request that does not fit into the window that the script sets."""
+    def _check_length(self, accepted: AcceptedRequest) -> None:
+        """Refuse a request that does not fit into the window of the script; for some providers, with its reply."""
         window = self.responder.script.window(self.model)
-        tokens = tokens_of(body) if window is not None else 0
-        if window is not None and tokens > window:
-            message = self.simulated.overflow_message or self.provider.messages.too_long
-            text = message.format(tokens=tokens, window=window, excess=tokens - window)
+        if window is None:
+            return
+        tokens, reply, messages = tokens_of(accepted.body), accepted.max_tokens, self.provider.messages
+        message = ""
+        if tokens > window:
+            message = self.simulated.overflow_message or messages.too_long
+        elif tokens + reply > window:
+            message = messages.reply_too_long
+        if message:
+            numbers = {"tokens": tokens, "reply": reply, "window": window}
+            text = message.format(**numbers, excess=tokens - window, total=tokens + reply)
             raise _RefusedError(Refusal(kind="context_overflow", message=text, rule="window"))
 
     def _judge(self, body: Fields, profile: Profile) -> None:

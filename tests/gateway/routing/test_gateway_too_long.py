@@ -160,6 +160,15 @@ def test_the_refusal_of_every_provider_reaches_every_client_in_its_own_words(
             assert send(served, client, "m", SHORT, stream=stream).status == 200
 
 
+def test_a_reply_that_does_not_fit_is_named_for_anthropics_clients(narrow: Server) -> None:
+    with gateway(narrow, models={"m": "vllm/some-model"}) as served:
+        body = {"model": "m", "max_tokens": WINDOW, "messages": [{"role": "user", "content": SHORT}]}
+        got = ask(served, "/v1/messages", body, headers={"anthropic-version": "2023-06-01"})
+        assert got.status == 400
+        assert got.body["error"]["message"].startswith("input length and `max_tokens` exceed context limit: ")
+        assert ask(served, "/v1/messages", {**body, "max_tokens": 100}).status == 200
+
+
 def own_window(tokens: int = WINDOW) -> str:
     profiles = {target or provider for provider, target in UPSTREAMS.values()}
     return "\n".join(f'[profiles.{name}.rules]\n"context.window" = {tokens}' for name in sorted(profiles))

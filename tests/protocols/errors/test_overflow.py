@@ -13,7 +13,7 @@ from toolglot.conversation import Failure
 from toolglot.conversation.events import Failed, Started
 from toolglot.protocols.base import codec
 from toolglot.protocols.errors.kinds import kind_of
-from toolglot.protocols.errors.overflow import OverflowCounts, counts_of
+from toolglot.protocols.errors.overflow import OverflowCounts, counts_of, reply_counts_of
 from toolglot.translate.streams import StreamTranslator
 
 WORDS = [
@@ -95,10 +95,46 @@ def test_claude_code_reads_the_numbers_where_there_are_some(message: str, counts
     status, body = codec("anthropic").errors.encode(Failure("context_overflow", message))
     text = body["error"]["message"]
     assert (status, body["error"]["type"]) == (400, "invalid_request_error")
-    assert text.startswith("prompt is too long")
+    assert text.startswith("input length and `max_tokens`" if reply_counts_of(message) else "prompt is too long")
     assert message in text  # nothing of the provider's own words is lost
     if counts is not None:
         assert text.startswith(f"prompt is too long: {counts[0]} tokens > {counts[1]} maximum")
+
+
+_REQUESTED = "This model's maximum context length is 131072 tokens. However, you requested 140000 tokens"
+_TOO_LARGE = (
+    "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 131072"
+)
+REPLIES = [
+    ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", (190000, 20000, 200000)),
+    (f"{_REQUESTED} (108000 in the messages, 32000 in the completion).", (108000, 32000, 131072)),
+    (f"{_REQUESTED} (108000 of text input, 32000 in the output).", (108000, 32000, 131072)),
+    (f"{_TOO_LARGE} tokens and your request has 108000 input tokens.", (108000, 32000, 131072)),
+]
+
+
+@pytest.mark.parametrize(("message", "counts"), REPLIES)
+def test_claude_code_is_to_ask_for_a_shorter_reply_if_only_that_does_not_fit(
+    message: str, counts: tuple[int, int, int]
+) -> None:
+    """It reads the three numbers, and sends the same conversation with a smaller max_tokens."""
+    assert kind_of(400, (), message) == "context_overflow"
+    assert reply_counts_of(message) == counts
+    status, body = codec("anthropic").errors.encode(Failure("context_overflow", message))
+    text = body["error"]["message"]
+    assert status == 400
+    assert text.startswith(
+        f"input length and `max_tokens` exceed context limit: {counts[0]} + {counts[1]} > {counts[2]}"
+    )
+    assert "prompt is too long" not in text
+    assert message in text
+
+
+def test_a_prompt_that_does_not_fit_by_itself_is_too_long_whatever_the_reply() -> None:
+    message = f"{_REQUESTED} (132000 in the messages, 8000 in the completion)."
+    assert reply_counts_of(message) is None
+    _, body = codec("anthropic").errors.encode(Failure("context_overflow", message))
+    assert body["error"]["message"].startswith("prompt is too long: 140000 tokens > 131072 maximum")
 
 
 STREAMED = ["anthropic", "openai", "openai_responses", "gemini", "bedrock", "cohere", "ollama"]
@@ -127,8 +163,9 @@ def test_a_refusal_inside_of_a_stream_reaches_the_client_as_its_own(source: str,
 @pytest.mark.law
 @given(st.text(max_size=300))
 def test_any_text_is_searched_without_an_error(message: str) -> None:
-    counts = counts_of(message)
+    counts, reply = counts_of(message), reply_counts_of(message)
     assert counts is None or counts.tokens > counts.window
+    assert reply is None or reply.input < reply.window
 
 
 def test_numbers_that_contradict_the_refusal_are_not_passed_on() -> None:

@@ -42,6 +42,8 @@ SHAPE = ErrorShape(
         "context_overflow": ErrorSpelling(
             *(400, "invalid_request_error", "", "prompt is too long"),
             "prompt is too long: {tokens} tokens > {window} maximum",
+            "input length and `max_tokens` exceed context limit: {input} + {reply} > {window}, decrease input length "
+            "or `max_tokens` and try again",
         ),
         "rate_limit": ErrorSpelling(429, "rate_limit_error"),
         "overloaded": ErrorSpelling(529, "overloaded_error"),

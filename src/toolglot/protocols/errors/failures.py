@@ -34,7 +34,7 @@ from toolglot.protocols.errors.bodies import (
 )
 from toolglot.protocols.errors.kinds import PHRASES, kind_of
 from toolglot.protocols.errors.known_messages import recognise
-from toolglot.protocols.errors.overflow import counts_of
+from toolglot.protocols.errors.overflow import counts_of, reply_counts_of
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.fields.stored_history import UNSUPPORTED_THREAD
 
@@ -65,6 +65,8 @@ class ErrorSpelling(Struct, frozen=True):
     """Words that clients of the protocol look for in the message."""
     counted: str = ""
     """How the provider names `{tokens}` and `{window}` of a prompt that is too long: its clients read the numbers."""
+    reply_counted: str = ""
+    """The same of a prompt that fits, but not together with the reply: `{input}`, `{reply}` and `{window}`."""
 
 
 STATUSES: Final[dict[FailureKind, ErrorSpelling]] = {
@@ -278,6 +280,10 @@ def _still_matches(shape: ErrorShape, original: Fields, failure: Failure) -> boo
 def _full_message(spelling: ErrorSpelling, failure: Failure) -> str:
     """The message, with the words in front that clients look for, if it lacks them."""
     text = message_of(failure.message) or PHRASES[failure.kind]
+    reply = reply_counts_of(text) if spelling.reply_counted else None
+    if reply is not None:
+        counted = spelling.reply_counted.format(**reply._asdict())
+        return message_of(text if counted.lower() in text.lower() else f"{counted} ({text})")
     counts = counts_of(text) if spelling.counted else None
     if counts is not None:
         counted = spelling.counted.format(tokens=counts.tokens, window=counts.window)

@@ -3,10 +3,13 @@
     counts_of("This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.")
     # OverflowCounts(tokens=9000, window=8192)
 
-A client that knows how far it is above the limit compacts as much as is needed, and not once more. Sources of the
-words: docs/errors.md.
+    reply_counts_of("… However, you requested 9000 tokens (7000 in the messages, 2000 in the completion).")
+    # ReplyCounts(input=7000, reply=2000, window=8192)
 
-Law: linear in the text, and None unless both numbers are there and the first is larger.
+A client that knows how far it is above the limit compacts as much as is needed, and not once more. If only the reply
+that it asked for does not fit, it asks for a shorter one instead.
+
+Law: linear in the text, and None unless the numbers are there and say what they should.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ import re
 from typing import Final, NamedTuple
 
 MAX_CHARACTERS: Final = 2_000
-_N: Final = r"([0-9][0-9,_]{0,14})"
+_NUMBER: Final = "[0-9][0-9,_]{0,14}"
+_N: Final = rf"({_NUMBER})"
 
 _EXCEEDS: Final = r"exceeds the (?:maximum number of tokens allowed|limit of)|but (?:the )?model only supports up to"
 _HAS: Final = (
@@ -40,6 +44,33 @@ _WINDOW_FIRST: Final = (
 )
 
 
+_INPUT: Final = rf"(?P<input>{_NUMBER})"
+_REPLY: Final = rf"(?P<reply>{_NUMBER})"
+_WINDOW: Final = rf"(?P<window>{_NUMBER})"
+_REPLIES: Final = (
+    # Anthropic
+    re.compile(rf"exceed context limit: {_INPUT} \+ {_REPLY} > {_WINDOW}"),
+    # OpenAI, DeepSeek, vLLM, OpenRouter
+    re.compile(
+        rf"maximum context length is {_WINDOW} tokens.{{0,60}}?\({_INPUT} (?:in|of) [a-z ]{{3,20}}, {_REPLY} in the "
+        r"(?:completion|output)"
+    ),
+    # vLLM, of max_tokens and max_completion_tokens
+    re.compile(
+        rf"is too large: {_REPLY}\. this model's maximum context length is {_WINDOW} tokens and your request has "
+        rf"{_INPUT} input tokens"
+    ),
+)
+
+
+class ReplyCounts(NamedTuple):
+    """The tokens of a prompt that fits, those that the reply may have, and those that fit."""
+
+    input: int
+    reply: int
+    window: int
+
+
 class OverflowCounts(NamedTuple):
     """The tokens of a prompt, and those that fit."""
 
@@ -61,6 +92,17 @@ def counts_of(message: str) -> OverflowCounts | None:
         if found is not None:
             counts = OverflowCounts(_number(found[tokens]), _number(found[window]))
             return counts if counts.tokens > counts.window else None
+    return None
+
+
+def reply_counts_of(message: str) -> ReplyCounts | None:
+    """The numbers of a message about a prompt that fits, but not together with the reply; None for any other."""
+    text = message[:MAX_CHARACTERS].lower()
+    for pattern in _REPLIES:
+        found = pattern.search(text)
+        if found is not None:
+            counts = ReplyCounts(*(_number(found[name]) for name in ReplyCounts._fields))
+            return counts if counts.input < counts.window < counts.input + counts.reply else None
     return None
 
 
