@@ -98,11 +98,10 @@ class Compactor:
             return False
         if before is not None:
             work.take_over(before)
-        wanted = work.compaction
-        if wanted is not None and wanted.stops_after and await work.is_due(conversation, model):
-            await self._send_alone(received, upstream, model, entries)
-            return True
         if await work.is_due(conversation, model):
+            if work.stops_after:
+                await self._send_alone(work, received, upstream, model, entries)
+                return True
             await self._summarise_if_possible(work, received, upstream, model, entries)
         call.edit = work.continuing
         return False
@@ -186,10 +185,8 @@ class Compactor:
     # --- a reply that is the summary ----------------------------------------------------------------
 
     async def _send_alone(
-        self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry]
+        self, work: ContextWork, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry]
     ) -> None:
-        work = self._work
-        assert work is not None  # noqa: S101 - the caller has it
         if not received.conversation.options.stream:
             await self._summarise(work, received, upstream, model, entries)
             reply, exchange = self._reply(work)

@@ -32,6 +32,8 @@ from toolglot.translate.reply_head import ReplyHead
 
 MIN_SUMMARY_TOKENS: Final = 4_096
 """A smaller limit of the client's, which is meant for its replies, would cut the summary."""
+MAX_SUMMARY: Final = 400_000
+"""Characters of a summary: far more than a model that summarises writes."""
 MAX_LAST_MESSAGE: Final = 20_000
 """Characters of the user's last message that are kept word for word."""
 INSTRUCTIONS: Final = (
@@ -70,8 +72,9 @@ class ContextWork:
         self._failure = ""
 
     @property
-    def compaction(self) -> CompactionRequest | None:
-        return self._wanted.compaction
+    def stops_after(self) -> bool:
+        """Whether the reply is the summary alone."""
+        return self._wanted.compaction is not None and self._wanted.compaction.stops_after
 
     async def is_due(self, conversation: Conversation, model: str) -> bool:
         """Whether the conversation is to be summarised now."""
@@ -99,7 +102,7 @@ class ContextWork:
 
     def summary_of(self, reply: Reply, conversation: Conversation) -> str:
         """The summary in a reply; a reply without one is an error of the provider."""
-        summary = reply.turn.text.strip()
+        summary = reply.turn.text.strip()[:MAX_SUMMARY]
         if not summary:
             raise ProviderError(Failure("bad_output", _NO_SUMMARY, in_band=True))
         last = "" if self._form.keeps_prompts else _last_message(self._form.without(conversation))
