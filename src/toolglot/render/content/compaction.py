@@ -35,7 +35,7 @@ def write_summaries(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, 
         for block in turn.blocks:
             if not isinstance(block, Compaction) or _is_readable(block, ctx):
                 blocks.append(block)
-            elif block.summary is None:
+            elif not _has_summary(block):
                 _report_loss(block, turn, ctx)
             else:
                 written = _replace_earlier(written, block, turn, ctx)
@@ -51,7 +51,7 @@ def turns_in_effect(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
         (index, block)
         for index, turn in enumerate(turns)
         for block in turn.blocks
-        if isinstance(block, Compaction) and block.summary is not None
+        if isinstance(block, Compaction) and _has_summary(block)
     ]
     if not found:
         return turns
@@ -59,6 +59,11 @@ def turns_in_effect(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     own = turns[index].blocks
     rest = replace(turns[index], blocks=own[own.index(block) :])
     return (*_left_turns(turns[:index], keeps_prompts=block.keeps_prompts), rest, *turns[index + 1 :])
+
+
+def _has_summary(block: Compaction) -> bool:
+    """Whether a compaction says anything here. A blank one must not stand for a conversation."""
+    return block.summary is not None and bool(block.summary.strip())
 
 
 def _is_readable(block: Compaction, ctx: RenderContext) -> bool:
