@@ -610,5 +610,6 @@ def test_an_event_that_is_not_utf_8_breaks_nothing(simulated: Server) -> None:
         own = f'[upstreams.odd]\nurl = "{provider.url}"\ntarget = "openai_responses"'
         with gateway(simulated, upstreams=own) as served, socket_to(served) as client:
             client.create("odd/odd", "x", store=False)
-            assert client.until_end()[-1]["status"] == 502
+            # The first event may have been sent before the corrupt one comes, or not.
+            assert client.until_end()[-1]["type"] in ("error", "response.failed")
             assert client.response(CLAUDE)["type"] == "response.completed"
