@@ -269,15 +269,27 @@ def test_E8_a_free_text_tool_and_its_calls_reach_every_target_as_they_are(target
 @every_target
 def test_E9_a_hosted_tool_is_refused_or_left_out_and_reported(target: Target) -> None:
     body = request_body("openai_responses", U("go"), model=RESPONSES[1])
-    body["tools"].append({"type": "web_search"})
+    body["tools"].append({"type": "code_interpreter", "container": {"type": "auto"}})
     if protocol_of(target) == "openai_responses":
-        assert "web_search" in convert_checked(body, "openai_responses", target).data.decode()
+        assert "code_interpreter" in convert_checked(body, "openai_responses", target).data.decode()
         return
     with pytest.raises(ServerToolError, match=r"tools\[3\]"):
         convert_checked(body, "openai_responses", target)
     out = convert_checked(body, "openai_responses", target, policy=Policy(server_tools="drop"))
-    assert "web_search" not in out.data.decode()
-    assert_reported(out, "web_search", action="dropped", fault="policy")
+    assert "code_interpreter" not in out.data.decode()
+    assert_reported(out, "code_interpreter", action="dropped", fault="policy")
+
+
+@every_target
+def test_E9_a_web_search_is_the_targets_own_or_refused(target: Target) -> None:
+    body = request_body("openai_responses", U("go"), model=RESPONSES[1])
+    body["tools"].append({"type": "web_search"})
+    own = profiles.get(*target).tools
+    if own.web_search and own.search_with_functions:
+        assert own.web_search in convert_checked(body, "openai_responses", target).data.decode()
+        return
+    with pytest.raises(ServerToolError, match=r"tools\[3\]"):
+        convert_checked(body, "openai_responses", target)
 
 
 @pytest.mark.parametrize("target", [t for t in TARGETS if protocol_of(t) != "openai_responses"])

@@ -93,7 +93,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _home(cwd: Path) -> Path:
+def home_of(cwd: Path) -> Path:
     home = cwd.parent / f"{cwd.name}-home"
     home.mkdir(exist_ok=True)
     return home
@@ -124,7 +124,7 @@ def run_claude(
     command += ["-p", prompt, "--output-format", "json", "--allowedTools", "Bash,Read,Write,Edit"]
     command += ["--model", model] * bool(model) + [*extra]
     where = {"ANTHROPIC_BASE_URL": address} if cloud is None else cloud
-    exit_, stdout, stderr = run(command, _home(cwd), cwd, {**CLAUDE_ENVIRONMENT, **where})
+    exit_, stdout, stderr = run(command, home_of(cwd), cwd, {**CLAUDE_ENVIRONMENT, **where})
     result = _json(stdout)
     return AgentRun("" if result.get("is_error", True) else str(result.get("result", "")), exit_, stdout, stderr)
 
@@ -158,7 +158,7 @@ def run_codex(
 ) -> AgentRun:
     """Codex at a base address of OpenAI's Responses."""
     command = started_with("Codex", "@openai/codex/bin/codex.js")
-    home = _home(cwd)
+    home = home_of(cwd)
     config = CODEX_CONFIG.format(model=json.dumps(model), address=json.dumps(address))
     (home / "config.toml").write_text(config, encoding="utf-8")
     command += ["exec", "--skip-git-repo-check", "--json", *extra, prompt]
@@ -191,7 +191,7 @@ def run_gemini(
 ) -> AgentRun:
     """Gemini CLI at a base address of Gemini's own protocol; `settings` go into its file besides those of all runs."""
     command = started_with("Gemini CLI", "@google/gemini-cli/bundle/gemini.js")
-    home = _home(cwd)
+    home = home_of(cwd)
     (home / ".gemini").mkdir(exist_ok=True)
     (home / ".gemini" / "settings.json").write_text(
         json.dumps({**GEMINI_SETTINGS, **(settings or {})}), encoding="utf-8"

@@ -1,0 +1,139 @@
+"""More coding agents, which speak Chat Completions: opencode, Qwen Code and pi.
+
+As those of `coding_agents.py`: a run sees a home, a working folder and an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from support.coding_agents import (
+    INSTALL,
+    KEY,
+    MODULES,
+    AgentRun,
+    Runner,
+    home_of,
+    run,
+    run_claude,
+    run_codex,
+    run_gemini,
+    started_with,
+)
+
+MODEL: Final = "tested-model"
+_WINDOW: Final = {"context": 200_000, "output": 16_000}
+_MACHINES: Final = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+def run_opencode(address: str, prompt: str, cwd: Path) -> AgentRun:
+    """opencode, whose program is in a package for each kind of machine."""
+    kind = f"opencode-{platform.system().lower()}-{_MACHINES.get(platform.machine(), '')}"
+    program = MODULES / kind / "bin" / "opencode"
+    if not program.is_file():
+        pytest.skip(f"opencode: {INSTALL}")
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "tested",
+        "options": {"baseURL": address, "apiKey": KEY},
+        "models": {MODEL: {"name": MODEL, "tool_call": True, "limit": _WINDOW}},
+    }
+    named = f"tested/{MODEL}"
+    config = {"autoupdate": False, "share": "disabled", "permission": "allow", "model": named, "small_model": named}
+    home = home_of(cwd)
+    file = home / "opencode.json"
+    file.write_text(json.dumps({**config, "provider": {"tested": provider}}), encoding="utf-8")
+    environment = {
+        "OPENCODE_CONFIG": str(file),
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    }
+    exit_, stdout, stderr = run([str(program), "run", "--format", "json", prompt], home, cwd, environment)
+    texts = [event["part"]["text"] for event in _events(stdout) if event.get("type") == "text"]
+    return AgentRun(str(texts[-1]) if texts else "", exit_, stdout, stderr)
+
+
+def run_qwen(address: str, prompt: str, cwd: Path) -> AgentRun:
+    command = started_with("Qwen Code", "@qwen-code/qwen-code/cli.js")
+    command += ["-p", prompt, "--yolo", "-o", "json", "-m", MODEL, "--auth-type", "openai"]
+    command += ["--openai-base-url", address, "--openai-api-key", KEY]
+    exit_, stdout, stderr = run(command, home_of(cwd), cwd, {"QWEN_CODE_NO_RELAUNCH": "true"})
+    try:
+        events = json.loads(stdout)
+    except ValueError:
+        events = []
+    last = events[-1] if isinstance(events, list) and events else {}
+    return AgentRun("" if last.get("is_error", True) else str(last.get("result", "")), exit_, stdout, stderr)
+
+
+def run_pi(address: str, prompt: str, cwd: Path) -> AgentRun:
+    command = started_with("pi", "@earendil-works/pi-coding-agent/dist/cli.js")
+    home = home_of(cwd)
+    folder = home / ".pi" / "agent"
+    folder.mkdir(parents=True, exist_ok=True)
+    costs = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
+    model = {
+        "id": MODEL,
+        "name": MODEL,
+        "reasoning": False,
+        "input": ["text"],
+        "contextWindow": _WINDOW["context"],
+        "maxTokens": _WINDOW["output"],
+        "cost": costs,
+    }
+    provider = {"baseUrl": address, "api": "openai-completions", "apiKey": KEY, "models": [model]}
+    (folder / "models.json").write_text(json.dumps({"providers": {"tested": provider}}), encoding="utf-8")
+    command += ["-p", "--mode", "json", "--no-session", "--provider", "tested", "--model", MODEL, prompt]
+    exit_, stdout, stderr = run(command, home, cwd, {"PI_OFFLINE": "1"})
+    ended = [event for event in _events(stdout) if event.get("type") == "agent_end"]
+    content = ended[-1]["messages"][-1].get("content", []) if ended else []
+    texts = [part["text"] for part in content if part.get("type") == "text"]
+    return AgentRun(str(texts[-1]) if texts else "", exit_, stdout, stderr)
+
+
+def _events(stdout: str) -> list[dict[str, Any]]:
+    """The JSON lines of an output."""
+    found: list[dict[str, Any]] = []
+    for line in stdout.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            found.append(event)
+    return found
+
+
+class AnyAgent(NamedTuple):
+    """A coding agent, the end of the address that it is configured with, and its tool for commands."""
+
+    name: str
+    run: Runner
+    base: str
+    shell: str
+    arguments: Callable[[str], dict[str, Any]]
+
+
+def _command(line: str) -> dict[str, Any]:
+    return {"command": line}
+
+
+def _described(line: str) -> dict[str, Any]:
+    return {"command": line, "description": "writes a file", "is_background": False}
+
+
+ALL_AGENTS: Final = (
+    AnyAgent("Claude Code", run_claude, "", "Bash", _command),
+    AnyAgent("Codex", run_codex, "/v1", "exec_command", lambda line: {"cmd": line}),
+    AnyAgent("Gemini CLI", run_gemini, "", "run_shell_command", _command),
+    AnyAgent("opencode", run_opencode, "/v1", "bash", lambda line: {"command": line, "description": "writes a file"}),
+    AnyAgent("Qwen Code", run_qwen, "/v1", "run_shell_command", _described),
+    AnyAgent("pi", run_pi, "/v1", "bash", _command),
+)
