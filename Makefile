@@ -3,7 +3,7 @@
 #   make demo        what toolglot does, in half a minute, offline
 #   make serve       the gateway on loopback
 #   make test        every check and every test, but for the coding agents; what cannot run here is listed at the end
-#   make test-agents the tests with Claude Code, Codex and Gemini CLI, which are installed the first time (860 MB)
+#   make test-agents the tests with six coding agents, which are installed the first time (1.5 GB)
 #   make agents-update
 #                    move tests/agents to the newest versions of the coding agents on npm
 #   make quick       a minute: formatting, lint, types, and the fast tests with a sample of their cases
@@ -87,11 +87,13 @@ $(CLIENTS): tests/javascript/package.json tests/javascript/package-lock.json
 	else echo "==> there is no npm here: the tests with the JavaScript SDKs are skipped"; fi
 
 # The programs of the agents lie in packages of their own, one for each kind of machine: no install script is needed.
+# Not `npm ci`: it demands that the lock file names the packages for all kinds of machines, and registries may lack some.
 $(AGENTS): tests/agents/package.json tests/agents/package-lock.json
 	@if ! command -v npm >/dev/null; then \
 	  echo "==> there is no npm here: the tests with the coding agents are skipped; install Node.js 20 or later"; \
-	elif echo "==> setting up tests/agents (once, 860 MB)" && cd tests/agents \
-	  && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; then touch node_modules/.package-lock.json; \
+	elif echo "==> setting up tests/agents (once, 1.5 GB)" && cd tests/agents \
+	  && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error; \
+	  then touch node_modules/.package-lock.json; \
 	else echo "==> the coding agents could not be installed: their tests are skipped"; fi
 
 # RUNLEVEL=1 keeps the packages from starting servers of their own: the tests start theirs and end them.
@@ -113,11 +115,14 @@ test-agents: $(READY) $(AGENTS)
 	@echo "==> tests with coding agents"
 	@$(BIN)/pytest -n $(WORKERS) -m agents tests/test_agents*.py
 
-# The lock file names no registry: `npm ci` asks the one that is configured.
+# The lock file names no registry: npm asks the one that is configured. The newest versions of some agents need Node.js 22:
+# of these, npm chooses the newest that runs here.
+OLDER_NODE := @qwen-code/qwen-code @earendil-works/pi-coding-agent
 agents-update:
 	@cd tests/agents && npm install --package-lock-only --save-exact --omit-lockfile-registry-resolved --ignore-scripts \
 	  --no-audit --no-fund --loglevel=error \
-	  $$($(PYTHON) -c 'import json; print(*(f"{name}@latest" for name in json.load(open("package.json"))["dependencies"]))')
+	  $$($(PYTHON) -c 'import json, sys; print(*(name if name in sys.argv else f"{name}@latest" for name in \
+	    json.load(open("package.json"))["dependencies"]))' $(OLDER_NODE))
 	@git diff --unified=0 -- tests/agents/package.json | grep '^[-+] ' || echo "==> these are the newest versions"
 
 quick: $(READY)

@@ -25,9 +25,7 @@ OLDEST_NODE: Final = 20
 LONGEST_RUN: Final = 300.0
 """Seconds that end a run that hangs: it takes one to six where nothing else is going on."""
 KEY: Final = "key-of-a-test"
-INSTALL: Final = (
-    "the coding agents are not installed: run `make test-agents`, or `npm ci --ignore-scripts` in tests/agents"
-)
+INSTALL: Final = "the coding agents are not installed: run `make test-agents`, or `npm install --no-save --ignore-scripts` in tests/agents"
 
 
 class AgentRun(NamedTuple):
