@@ -29,6 +29,31 @@ INSTALL: Final = (
     "the coding agents are not installed: run `make test-agents`, or `npm install --no-save --ignore-scripts` in "
     "tests/agents"
 )
+
+
+class AgentRun(NamedTuple):
+    """What a run came to."""
+
+    text: str
+    """The agent's last words; empty where there are none."""
+    exit: int
+    stdout: str
+    stderr: str
+
+    def output(self) -> str:
+        """For the message of a test that fails."""
+        return f"exit {self.exit}\n--- stdout\n{self.stdout[-4000:]}\n--- stderr\n{self.stderr[-4000:]}"
+
+
+Runner = Callable[..., AgentRun]
+
+
+# --- starting and ending ----------------------------------------------------------------------------
+
+
+def started_with(agent: str, script: str) -> list[str]:
+    """The command of an agent; the test is skipped by the agent's name where it cannot be run."""
+    node = shutil.which("node")
     if node is None:
         pytest.skip(f"{agent}: there is no node here; install Node.js {OLDEST_NODE} or later, with npm")
     if not (MODULES / script).is_file():
