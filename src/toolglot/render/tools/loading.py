@@ -69,8 +69,10 @@ class ToolLoading:
         self._forms = _usable_forms(tools, ctx)
         self._tools = tools
         self._declared = {(tool.namespace, tool.name): tool for tool in reversed(tools) if tool.issuer is None}
+        self._redefined: set[Key] = set()
+        """Tools that the turns define again in another way, as far as reported."""
         self._defined: dict[Key, ToolSpec] = {}
-        """Tools that the turns define. A later definition replaces an earlier one."""
+        """Tools that the turns define."""
         self._loaded: dict[Key, _Way] = {}
         """Loaded tools, in order, and how each of them reaches the target."""
         self._names: dict[Key, None] = dict.fromkeys(self._declared)
@@ -111,9 +113,19 @@ class ToolLoading:
         for reference in references:
             key = self._key(reference)
             if reference.definition is not None:
-                self._defined[key] = replace(reference.definition, name=key[1], namespace=key[0])
+                self._define(key, replace(reference.definition, name=key[1], namespace=key[0]))
             if key in self._defined or key in self._declared:
                 self._loaded.setdefault(key, "declared")
+
+    def _define(self, key: Key, tool: ToolSpec) -> None:
+        """Add a tool that the turns define. One that the model sees already stays as it is (law 5)."""
+        seen = self._defined.get(key) or self._declared.get(key)
+        if seen is None or (seen.deferred and key not in self._loaded):
+            self._defined[key] = tool
+        elif key not in self._redefined and _differ(seen, tool):
+            self._redefined.add(key)
+            reason = f"{key[1][:80]} is defined again, in another way; the first definition was kept"
+            self._ctx.report("dropped", reason, path="$.tools")
 
     def _key(self, reference: ToolReference) -> Key:
         """The tool that is meant. A reference without a namespace may mean a tool that has one."""
@@ -265,7 +277,7 @@ class ToolLoading:
             if tool.is_search and tool.issuer is not None and not self._runs(tool):
                 tools += self._own_search()
             elif not tool.deferred or tool.issuer is not None:
-                tools.append(self._defined.get(key, tool) if self._loaded.get(key) == "declared" else tool)
+                tools.append(tool)
                 in_place.add(key)
             elif not self._ctx.is_native and tool.name in PLACEHOLDERS:
                 withheld.append(tool.name)
@@ -329,6 +341,11 @@ def _usable_forms(tools: Sequence[ToolSpec], ctx: RenderContext) -> frozenset[st
     return forms - {"declared"}
 
 
+def _differ(tool: ToolSpec, other: ToolSpec) -> bool:
+    """Whether two definitions differ in what a model sees of them."""
+    return (tool.description, tool.parameters, tool.format) != (other.description, other.parameters, other.format)
+
+
 def _only_adds(block: Block) -> bool:
     return isinstance(block, ToolChange) and bool(block.added) and not block.removed
 
@@ -365,7 +382,7 @@ def load_tools(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
         return turns  # the turns define what they load, and the target reads that
     loading = ctx.loading = ctx.loading or ToolLoading(ctx.tools, ctx)
     loading.take_names(turns)
-    head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
+    head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS and turn.blocks), len(turns))
     is_strict = ctx.profile.turns.system_inside != "anywhere"
     leading = [kept for turn in turns[:head] if (kept := loading.without_additions(turn)) is not None]
     fitted = [loading.fit_turn(turn, is_leading=is_strict) for turn in leading]
