@@ -263,6 +263,52 @@ def test_another_provider_gets_what_is_loaded() -> None:
     }
 
 
+# --- a search that the provider runs ----------------------------------------------------------------
+
+HOSTED: Final[dict[str, Any]] = {
+    "model": "claude-opus-5-5",
+    "max_tokens": 1000,
+    "tools": [
+        {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"},
+        {"name": "mail", "description": "Mails.", "input_schema": SCHEMA, "defer_loading": True},
+    ],
+    "messages": [{"role": "user", "content": "Mail it."}],
+}
+HOSTED_BY_OPENAI: Final[dict[str, Any]] = {
+    "model": "gpt-5.5",
+    "tools": [
+        {"type": "tool_search"},
+        {"type": "function", "name": "mail", "description": "Mails.", "parameters": SCHEMA, "defer_loading": True},
+    ],
+    "input": "Mail it.",
+}
+
+
+def test_the_search_of_anthropic_becomes_that_of_openai() -> None:
+    data = msgspec.json.encode(HOSTED)
+    out = convert(data, source="anthropic", target="openai_responses", model="gpt-5.5")
+    search, mail = out.body["tools"]
+    assert search == {"type": "tool_search"}
+    assert (mail["name"], mail["defer_loading"]) == ("mail", True)
+    assert convert(data, source="anthropic", target="anthropic", model="claude-opus-5-5").data is data
+
+
+def test_the_search_of_openai_becomes_that_of_anthropic() -> None:
+    data = msgspec.json.encode(HOSTED_BY_OPENAI)
+    out = convert(data, source="openai_responses", target="anthropic", model="claude-opus-5-5")
+    search, mail = out.body["tools"]
+    assert search == {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+    assert (mail["name"], mail["defer_loading"]) == ("mail", True)
+    assert convert(data, source="openai_responses", target="openai_responses", model="gpt-5.5").data is data
+
+
+@pytest.mark.parametrize(("body", "source"), [(HOSTED, "anthropic"), (HOSTED_BY_OPENAI, "openai_responses")])
+def test_a_target_without_a_search_gets_all_tools(body: dict[str, Any], source: str) -> None:
+    out = convert(msgspec.json.encode(body), source=source, target="openai", model="gpt-4.1")
+    assert [tool["function"]["name"] for tool in out.body["tools"]] == ["mail"]
+    assert any("no search for tools" in entry.reason for entry in out.report)
+
+
 # --- laws -------------------------------------------------------------------------------------------
 
 

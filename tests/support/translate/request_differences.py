@@ -43,6 +43,8 @@ def differences(source: View, target: View) -> Iterator[Difference]:
             )
             if field == "strict" and len(target.tools) < len(source.tools):
                 marker = ("with only the named tools", "tools were dropped")  # and with them their switch
+            if field == "defer_loading":  # a deferred tool is hidden, or declared like the others
+                marker = ("not loaded", "loaded later", "from the start", "all of them are declared")
             yield Difference("unknown field", field, (*field.split("."), *marker))
 
 

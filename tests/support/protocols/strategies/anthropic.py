@@ -37,6 +37,20 @@ anthropic_result = block(
         "is_error": st.booleans(),
     },
 )
+changed_tools = st.one_of(
+    wire_object({"type": st.just("tool_reference"), "name": texts}, {}),
+    wire_object({"type": st.just("mcp_tool_reference"), "name": texts, "server_name": texts}, {}),
+    wire_object(
+        {
+            "type": st.just("tool_definition"),
+            "definition": wire_object(
+                {"name": texts, "input_schema": json_objects}, {"description": texts, "defer_loading": st.booleans()}
+            ),
+        },
+        {},
+    ),
+    json_values,
+)
 anthropic_blocks = st.one_of(
     anthropic_text,
     anthropic_image,
@@ -48,6 +62,9 @@ anthropic_blocks = st.one_of(
     block("server_tool_use", {"id": texts, "name": texts, "input": json_objects}),
     block("web_search_tool_result", {"tool_use_id": texts, "content": json_values}),
     block("compaction", {"content": texts}),
+    block("tool_addition", {"tool": changed_tools}, {"cache_control": cache_marks}),
+    block("tool_removal", {"tool": changed_tools}),
+    block("tool_search_tool_result", {"tool_use_id": texts, "content": json_values}),
     block("search_result", {"source": texts, "title": texts, "content": st.lists(anthropic_text, max_size=2)}),
 )
 anthropic_messages = wire_object(
@@ -60,8 +77,15 @@ anthropic_messages = wire_object(
 anthropic_tools = st.one_of(
     wire_object(
         {"name": texts, "input_schema": json_objects},
-        {"description": texts, "type": st.just("custom"), "strict": st.booleans(), "cache_control": cache_marks},
+        {
+            "description": texts,
+            "type": st.just("custom"),
+            "strict": st.booleans(),
+            "defer_loading": st.booleans(),
+            "cache_control": cache_marks,
+        },
     ),
+    wire_object({"type": st.just("tool_search_tool_bm25_20251119")}, {"name": texts}),
     wire_object({"type": st.just("web_search_20250305")}, {"name": texts, "max_uses": counts}),
 )
 anthropic_requests = wire_object(
