@@ -108,25 +108,26 @@ TYPED_CALLS: Final = frozenset({"local_shell", "shell", "apply_patch", "tool_sea
 _SHAPED_CALLS: Final = TYPED_CALLS - {"tool_search"}
 """Those of which an item can hold only arguments that fit the published parameters."""
 
-CLIENT_TOOLS: Final[dict[tuple[str, str], tuple[str, Schema]]] = {
-    ("anthropic", "bash_"): ("Runs a command in a shell that keeps its state.", _BASH),
-    ("anthropic", "text_editor_"): ("Views, creates and edits files.", _EDITOR),
-    ("anthropic", "memory_"): ("Keeps notes in files under /memories.", _MEMORY),
-    ("openai_responses", "local_shell"): ("Runs a command on the client's machine.", _LOCAL_SHELL),
-    ("openai_responses", "shell"): ("Runs commands in a shell on the client's machine.", _SHELL),
-    ("openai_responses", "apply_patch"): ("Creates, changes and deletes files. One call changes one file.", _PATCH),
-    ("openai_responses", "tool_search"): ("Searches for tools that can be loaded.", _TOOL_SEARCH),
+CLIENT_TOOLS: Final[dict[str, tuple[str, Schema]]] = {
+    "bash_": ("Runs a command in a shell that keeps its state.", _BASH),
+    "text_editor_": ("Views, creates and edits files.", _EDITOR),
+    "memory_": ("Keeps notes in files under /memories.", _MEMORY),
+    "local_shell": ("Runs a command on the client's machine.", _LOCAL_SHELL),
+    "shell": ("Runs commands in a shell on the client's machine.", _SHELL),
+    "apply_patch": ("Creates, changes and deletes files. One call changes one file.", _PATCH),
+    "tool_search": ("Searches for tools that can be loaded.", _TOOL_SEARCH),
 }
-"""Protocol and start of the type → what the tool does and what it takes (source: the types of the anthropic and openai
-SDKs, and the published tool pages)."""
+"""Start of the type → what the tool does and what it takes (source: the types of the anthropic and openai SDKs, and the
+published tool pages). Types with a date are Anthropic's, the others OpenAI's."""
 
 
 def as_function(tool: ToolSpec) -> ToolSpec | None:
     """A client-run tool as a function that any model can call; None for a tool that only its provider runs."""
     if tool.issuer is None:
         return None
-    for (protocol, start), (description, parameters) in CLIENT_TOOLS.items():
-        if tool.issuer.provider == protocol and tool.type.startswith(start) and tool.name:
+    for start, (description, parameters) in CLIENT_TOOLS.items():
+        is_meant = tool.type.startswith(start) if start.endswith("_") else tool.type == start
+        if is_meant and tool.name:
             own = tool.parameters or copy.deepcopy(parameters)  # changing a request must not change the next one
             plain = replace(tool, issuer=None, extra=None, form=None, opaque=None)
             kind = tool.type if tool.type in TYPED_CALLS else "function"

@@ -118,7 +118,7 @@ def _convert_reply(
     rendered = request.rendered if request is not None else None
     reply = _read_text_calls(decoded, rendered, dialect_in_text(from_, request, policy), ctx)
     client = project_reply(reply, from_, to, rendered, ctx, reply_id=reply_id, reply_model=reply_model)
-    search = SearchProjection.between(from_, to)
+    search = SearchProjection.between(from_, to, rendered.conversation if rendered is not None else None)
     if search is not None:
         client = search.reply(client)
     if client.stop not in NOT_OVER and needs_usage(from_, to, None):

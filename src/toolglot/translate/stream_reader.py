@@ -130,7 +130,8 @@ class StreamReader:
             reply_id=reply_id,
             reply_model=reply_model,
         )
-        self._search = SearchProjection.between(self.source, self.target)
+        sent = rendered.conversation if rendered is not None else None
+        self._search = SearchProjection.between(self.source, self.target, sent)
         self._whole: list[bytes] | None = [] if get(self.source.protocol).stream_type == EVENTS else None
         """The bytes so far, while they may be a whole reply instead of a stream."""
         self._size = 0

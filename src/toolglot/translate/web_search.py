@@ -138,12 +138,14 @@ class SearchProjection:
         self._citations: list[Citation] = []
 
     @classmethod
-    def between(cls, source: Profile, target: Profile) -> SearchProjection | None:
-        """None: both speak the same protocol, or one of them has no web search."""
-        if source.protocol == target.protocol:
+    def between(cls, source: Profile, target: Profile, request: Conversation | None) -> SearchProjection | None:
+        """None: both speak the same protocol, the client has none for it, or the request asked for no search.
+
+        A client that did not ask for one may not know the blocks and fields of a search.
+        """
+        if source.protocol == target.protocol or request is None or not wants_search(request, source.protocol):
             return None
-        plain = SearchCodec
-        if type(codec(source.protocol).search) is plain or type(codec(target.protocol).search) is plain:
+        if type(codec(target.protocol).search) is SearchCodec:
             return None
         return cls(source.protocol, target.protocol)
 

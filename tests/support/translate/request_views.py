@@ -385,7 +385,8 @@ def _unknown_inside(protocol: str, body: Fields) -> Iterator[str]:
     if protocol == "anthropic" and isinstance(metadata, dict):
         yield from _unknown_fields(metadata, frozenset({"user_id"}))
     for tool in {str(tool["name"]): tool for tool in reversed([*declared_tools(body)])}.values():
-        yield from _unknown_fields(tool, frozenset((*_FLAT, *SCHEMA_FIELDS)))
+        # A tool that is loaded later is declared once it is loaded: whether it is there is compared by its name.
+        yield from _unknown_fields(tool, frozenset((*_FLAT, *SCHEMA_FIELDS, "defer_loading")))
         if tool.get("strict") is True:
             yield "strict"
 

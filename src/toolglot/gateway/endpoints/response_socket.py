@@ -245,7 +245,7 @@ class ResponseSocket:
             self._share.hold(len(event.items))
             steer = replace(event, id=new_steer_id(), lane=lane.name)
             lane.running.steers.append(steer)
-            await self._socket.send(steer.event("accepted", lane.running.number))
+            await self._socket.send(steer.encode("accepted", lane.running.number))
 
     async def _pass_on_steers(self, lane: _Lane, event: CreateEvent, channel: SocketResponse) -> None:
         """Let what was steered into a response come to its successor, if it can have one."""

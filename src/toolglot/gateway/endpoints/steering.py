@@ -52,7 +52,7 @@ class SteerEvent(Struct, frozen=True):
     """Empty: it is not accepted."""
     lane: str = ""
 
-    def event(self, kind: str, number: int, **more: Any) -> bytes:
+    def encode(self, kind: str, number: int, **more: Any) -> bytes:
         """An event about it."""
         steer: Fields = {"id": self.id, "previous_response_id": self.previous}
         if kind == "failed":
@@ -62,12 +62,12 @@ class SteerEvent(Struct, frozen=True):
 
     def failed(self, code: str, message: str, number: int = 0) -> bytes:
         error = {"type": "invalid_request_error", "code": code, "message": message}
-        return self.event("failed", number, error=error)
+        return self.encode("failed", number, error=error)
 
     def pending(self, items: bytes, number: int) -> bytes:
         """The event that it waits for the results of the calls among these items."""
         required = [stub for item in msgspec.json.decode(b"[%b]" % items) if (stub := required_input(item)) is not None]
-        return self.event("pending", number, reason="waiting_for_required_input", required_input=required)
+        return self.encode("pending", number, reason="waiting_for_required_input", required_input=required)
 
 
 def read_steer(fields: dict[str, Raw]) -> SteerEvent:
