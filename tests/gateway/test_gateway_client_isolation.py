@@ -210,21 +210,19 @@ def test_counting_tokens_asks_for_the_model_and_uses_nothing_up(tmp_path: Path, 
             assert ask(served, "/v1/messages/count_tokens", body, key=key).status == status
 
 
-def test_what_is_passed_on_is_refused_to_a_key_whose_limits_could_not_be_kept(
-    tmp_path: Path, simulated: Server
-) -> None:
+def test_what_is_passed_on_counts_against_the_limits_of_a_key(tmp_path: Path, simulated: Server) -> None:
     file = tmp_path / "store.db"
-    _, limited = add(file, "limited", tokens_per_day=100)
+    _, narrow = add(file, "narrow", models=("only/e",))
     _, hasty = add(file, "hasty", requests_per_minute=2)
     upstreams = f'[upstreams.only]\nprovider = "openai"\nurl = "{simulated.url("openai")}"\nkey_env = "SIMULATED_KEY"'
     with gateway(None, settings=f'store = "{file}"', upstreams=upstreams) as served:
-        got = ask(served, "/v1/moderations", {"model": "e", "input": "a"}, key=limited)
-        assert got.status == 403
-        assert "usage at this path is not counted" in got.body["error"]["message"]
+        assert ask(served, "/v1/moderations", {"model": "f", "input": "a"}, key=narrow).status == 403
+        assert ask(served, "/v1/moderations", {"input": "a"}, key=narrow).status == 403
+        assert ask(served, "/v1/moderations", {"model": "e", "input": "a"}, key=narrow).status != 403
         for _ in range(2):
             assert ask(served, "/v1/moderations", {"model": "e", "input": "a"}, key=hasty).status not in (403, 429)
         assert ask(served, "/v1/moderations", {"model": "e", "input": "a"}, key=hasty).status == 429
-    assert {(row.upstream, row.model) for row in used(file, 2)} == {("only", "(passed on)")}
+    assert {(row.upstream, row.model) for row in used(file, 3)} == {("only", "e")}
 
 
 def test_embeddings_are_counted_and_limited_by_key(tmp_path: Path, simulated: Server) -> None:

@@ -406,12 +406,20 @@ def test_what_a_provider_keeps_is_not_passed_on_to_several_clients(provider: Hos
     with gateway(None, settings=KEYED, upstreams=upstream_at(provider), environ=environ) as served:
         count = len(provider.heads)
         for method, path in (
-            *(("GET", "/v1/files"), ("GET", "/v1/files/file-1/content"), ("DELETE", "/v1/files/file-1")),
-            *(("GET", "/v1/batches"), ("POST", "/v1/threads/t/messages"), ("GET", "/v1/vector_stores/v/files")),
+            *(("GET", "/v1/threads"), ("GET", "/v1/organization/users"), ("DELETE", "/v1/models/m")),
+            *(("GET", "/v1/files/"), ("POST", "/v1/threads/t/messages"), ("GET", "/v1//vector_stores/v/files")),
+            *(("GET", "/v1/files/a%2Fcontent"), ("DELETE", "/v1/files")),
         ):
             got = ask(served, path, b"{}" if method == "POST" else None, method=method, key=A)
             assert got.status == 404
             assert "not separated by client key" in got.body["error"]["message"]
+        for method, path in (
+            *(("GET", "/v1/files/file-1/content"), ("DELETE", "/v1/files/file-1"), ("GET", "/v1/batches/b")),
+            *(("GET", "/v1/vector_stores/v/files"), ("GET", "/v1/files?after=file-1")),
+        ):
+            got = ask(served, path, method=method, key=A)
+            assert got.status == 404
+            assert "No object found" in got.body["error"]["message"]
         assert len(provider.heads) == count
         ask(served, "/v1/moderations", {"input": "x"}, key=A)
         assert len(provider.heads) == count + 1

@@ -34,7 +34,7 @@ from toolglot.gateway.endpoints.embeddings import EmbeddingCall
 from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
 from toolglot.gateway.endpoints.openapi import OPEN
-from toolglot.gateway.endpoints.pass_through import PassThrough
+from toolglot.gateway.endpoints.pass_through import PassThrough, refuse_foreign_objects
 from toolglot.gateway.endpoints.response_socket import ResponseSockets
 from toolglot.gateway.endpoints.table import DEFAULT_SOURCE, GatewayEndpoint, client_protocol, find
 from toolglot.gateway.http import offloading
@@ -65,6 +65,7 @@ from toolglot.gateway.services import Services
 from toolglot.gateway.state.background_store import BackgroundStore
 from toolglot.gateway.state.bounded_store import BoundedStore
 from toolglot.gateway.state.conversations import Conversations
+from toolglot.gateway.state.owned_objects import OwnedObjects
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
 from toolglot.gateway.state.summaries import Summaries
@@ -222,6 +223,7 @@ class Gateway:
                 BackgroundStore(self._store, seconds=seconds), responses, self.serve, self.request_log.notice
             ),
             Conversations(self._store, seconds=seconds),
+            OwnedObjects(self._store, seconds=seconds),
             GatewayMiddleware(steps),
             own_secrets(config),
             ring,
@@ -242,9 +244,7 @@ class Gateway:
         self._secrets = services.secrets
         self.request_log.mask_secrets = self._secrets.mask
         self._information = InformationEndpoints(services, self.request_log, self.worker_links)
-        self._pass_through = PassThrough(
-            services.upstreams, services.secrets, is_shared=lambda: services.ring.is_shared
-        )
+        self._pass_through = PassThrough(services)
 
     async def reload(self, config: Config) -> None:
         """Apply another configuration while requests go on. If it is wrong, that is raised and nothing changes.
@@ -444,14 +444,14 @@ class Gateway:
         assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
         settings = self.config.gateway
         if endpoint is None:
-            with await self._services.meter.count_pass_through(request.client, record):
-                await self._pass_through.run(request, record, settings.max_body_bytes)
+            await self._pass_through.run(request, record)
             return
         if request.method == "POST":
             request.body = await read_body(request, settings.max_body_bytes)
             request.values = await offloading.count_values(request.body)
             request.hold(VALUE_BYTES * request.values)
             record.arrive(request.body)
+            await refuse_foreign_objects(self._services, request)
         await self._serve_endpoint(endpoint, request, record)
 
     async def _serve_endpoint(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:

@@ -12,6 +12,7 @@ from toolglot.gateway.config.settings import Config
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.state.conversations import Conversations
+from toolglot.gateway.state.owned_objects import OwnedObjects
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
 from toolglot.gateway.state.summaries import Summaries
@@ -41,6 +42,7 @@ class Services(Struct, frozen=True):
     responses: StoredResponses
     background: BackgroundRuns
     conversations: Conversations
+    objects: OwnedObjects
     chain: GatewayMiddleware
     secrets: KnownSecrets
     """The gateway's own keys."""

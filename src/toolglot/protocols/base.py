@@ -40,6 +40,7 @@ from toolglot.protocols.fields.web_search import SearchCodec
 from toolglot.protocols.framing.event_builder import EventBuilder
 from toolglot.protocols.framing.text_frames import Frame, Framer
 from toolglot.protocols.lenient.fixes import Leniency
+from toolglot.protocols.passed_paths import PassedPaths
 
 EVENTS: Final = "text/event-stream"
 """The content type of server-sent events, which most protocols stream."""
@@ -573,6 +574,8 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """How paths begin that only its clients know."""
     service_prefix: str = ""
     """How the paths of its provider's other services begin, which the gateway passes on; empty: none are passed on."""
+    passed: PassedPaths = PassedPaths()
+    """What is known of these services."""
     returned_headers: tuple[str, ...] = ("x-ratelimit-",)
     """How the names of headers begin that a client gets from a provider of its own protocol."""
     reply_id_prefix: str = ""

@@ -20,8 +20,7 @@ import itertools
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -217,14 +216,14 @@ class Meter:
             "permission", f"the key {key.name!r} may not use {mask(model)[:200]!r}; it may use {allowed}", 403
         )
 
-    async def admit(self, client: str, record: RequestRecord, size: int = 0) -> Ticket:
+    async def admit(self, client: str, record: RequestRecord, size: int = 0, *, runs_model: bool = True) -> Ticket:
         """Admit a request of so many bytes, or raise why not."""
         limits = self._limits_of(client)
         if limits is None:
             return Ticket(client, None, 0)
         await self._load_totals(client)
         now = self._clock()
-        if limits.has_money:
+        if limits.has_money and runs_model:
             self._refuse_unpriced(limits.key, record)
         self._refuse_over_budget(limits, client, now)
         self._refuse_over_rate(limits, client, now)
@@ -232,6 +231,10 @@ class Meter:
         self._estimated[client] = self._estimated.get(client, 0) + ticket.estimated
         self._slot(client, now).add({"requests": 1})
         return ticket
+
+    def counted_apart(self, client: str) -> Ticket:
+        """A ticket for what a client used earlier, such as a batch that has ended."""
+        return Ticket(client, self._limits_of(client), 0)
 
     def check_price(self, client: str, record: RequestRecord) -> None:
         """Refuse a model without a price to a key with a budget of money; for the upstream that is called now."""
@@ -252,22 +255,6 @@ class Meter:
         if limits is None or limits.key is not key:
             limits = self._limits[client] = KeyLimits(key)
         return limits if limits.is_limited else None
-
-    async def count_pass_through(self, client: str, record: RequestRecord) -> AbstractContextManager[None]:
-        """Count a request that is passed through: its tokens and its model are not known."""
-        key = self._ring.key_of(client)
-        if key is not None and (key.models or key.budgets or key.tokens_per_minute is not None):
-            message = f"the key {key.name!r} has limits, and usage at this path is not counted: use a path of a model"
-            raise refusal("permission", message, 403)
-        ticket = await self.admit(client, record)
-        return self._recording(ticket, record)
-
-    @contextmanager
-    def _recording(self, ticket: Ticket, record: RequestRecord) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            self.record(ticket, record)
 
     async def _load_totals(self, client: str) -> None:
         """Read the totals of a client, unless they are known."""

@@ -16,10 +16,9 @@ import msgspec
 
 from toolglot import profiles
 from toolglot.conversation import Failure
-from toolglot.conversation.report import Entry
 from toolglot.errors import InputError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
-from toolglot.gateway.endpoints.pass_through import forwarded_query, upstreams_of
+from toolglot.gateway.endpoints.pass_through import NOT_COUNTED, forwarded_query, upstreams_of
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.endpoints.upstream_body import read_upstream_body
 from toolglot.gateway.http import offloading
@@ -48,13 +47,6 @@ from toolglot.upstream.routing.no_route import NoRouteError
 
 T = TypeVar("T")
 
-NOT_COUNTED: Final = Entry(
-    action="assumed",
-    reason="the provider does not report its tokens; they are estimated",
-    fault="loss",
-    path="$.usage",
-    gravity="housekeeping",
-)
 _CONCURRENT: Final = 4
 """How many parts of a request are sent at the same time."""
 

@@ -5,11 +5,11 @@
     headers = record.begin_call(upstream)                # the others have a method for each thing that happens
     record.response.complete(200)
 
-    request    what the client sent                  Gateway, ModelRequest, EmbeddingCall
+    request    what the client sent                  Gateway, ModelRequest, EmbeddingCall, PassThrough
     route      the upstream that was chosen          ModelRequest, EmbeddingCall, PassThrough
     sent       what was sent to it, and the changes  UpstreamCall, EmbeddingCall, PassThrough
     calls      each attempt, and how it failed       UpstreamCall, EmbeddingCall, PassThrough, Gateway, ModelRequest
-    reply      what the upstream replied             ModelRequest, EmbeddingCall
+    reply      what the upstream replied             ModelRequest, EmbeddingCall, PassThrough
     response   what the client got                   Gateway, ModelRequest, EmbeddingCall, PassThrough,
                                                      InformationEndpoints
     times      when all this happened                this file

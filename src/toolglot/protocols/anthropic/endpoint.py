@@ -19,6 +19,7 @@ from toolglot.protocols.base import (
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TOKENS, object_schema
 from toolglot.protocols.fields.model_pages import EPOCH, model_index, page_size
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.passed_paths import PassedPaths, StoredCollection
 
 _COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers")
 """The fields of a request that the count takes."""
@@ -158,6 +159,15 @@ PROTOCOL: Final = Protocol(
     client_header="anthropic-version",
     client_prefixes=("/v1/messages",),
     service_prefix="/v1/",
+    passed=PassedPaths(
+        stateless="complete",
+        collections=(
+            StoredCollection("files"),
+            StoredCollection("messages/batches", runs_model=True, batch="inline"),
+        ),
+        references=words("file_id container container_id after_id before_id"),
+        cursor="after_id",
+    ),
     returned_headers=("x-ratelimit-", "anthropic-ratelimit-", "anthropic-organization-id"),
     reply_id_prefix="msg_",
     error_schema=object_schema(type={"const": "error"}, error=object_schema(type=TEXT, message=TEXT)),

@@ -19,6 +19,7 @@ from toolglot.protocols.base import (
 from toolglot.protocols.fields.body_schemas import OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.model_pages import model_index, page_size
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.passed_paths import PassedPaths, StoredCollection
 
 _VERTEX: Final = r"(?:projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/publishers/google/)?"
 _MODEL: Final = rf"/v1(?:beta1|beta|alpha)?/{_VERTEX}(?:models/)?(?P<model>.+)"
@@ -106,6 +107,18 @@ PROTOCOL: Final = Protocol(
     client_header="x-goog-api-key",
     client_prefixes=("/v1beta", "/v1alpha"),
     service_prefix="/v1beta/",
+    passed=PassedPaths(
+        stateless=r"models/(?P<model>[^/:]+):predict",
+        starting=r"models/(?P<model>[^/:]+):predictLongRunning",
+        collections=(
+            StoredCollection("files"),
+            StoredCollection("cachedContents", runs_model=True),
+            StoredCollection("models/*/operations"),
+        ),
+        references=words("fileUri file_uri fileName file_name cachedContent cached_content"),
+        results=words("uri"),
+        is_named_by_path=True,
+    ),
     error_schema=object_schema(error=object_schema(code={"type": "integer"}, message=TEXT, status=TEXT)),
     turns="contents",
     messages=MessageForm(

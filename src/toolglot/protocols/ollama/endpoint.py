@@ -8,6 +8,7 @@ from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, Model
 from toolglot.protocols.fields.body_schemas import FLAG, INPUTS, MODEL, OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.model_pages import EPOCH
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.passed_paths import PassedPaths
 
 VERSION: Final = "0.12.6"
 """The version of this protocol. Clients use it to decide what they can request."""
@@ -93,6 +94,7 @@ PROTOCOL: Final = Protocol(
     ),
     client_prefixes=("/api/",),
     service_prefix="/api/",
+    passed=PassedPaths(stateless="generate"),
     error_schema=object_schema(error=TEXT),
     turns="messages",
     messages=MessageForm(

@@ -8,6 +8,7 @@ from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protoco
 from toolglot.protocols.fields.body_schemas import FLAG, INPUTS, MODEL, OBJECTS, TEXT, TOKENS, object_schema
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.fields.shared_fields import OPENAI_FIELDS
+from toolglot.protocols.passed_paths import PassedPaths, StoredCollection
 
 ERROR_SCHEMA: Final = object_schema(
     error={
@@ -48,6 +49,27 @@ PROTOCOL: Final = Protocol(
         ClientRoute(action="model", paths=(r"/(?:v1/)?models/(?P<model>.+)",), is_pattern=True),
     ),
     service_prefix="/v1/",
+    passed=PassedPaths(
+        stateless=(
+            r"moderations|completions|rerank|ocr|fim/completions|images/(?:generations|edits|variations)"
+            r"|audio/(?:speech|transcriptions|translations)"
+        ),
+        collections=(
+            StoredCollection("files", holds_requests=True),
+            StoredCollection("batches", batch="file"),
+            StoredCollection("uploads"),
+            StoredCollection("vector_stores"),
+            StoredCollection("containers"),
+            StoredCollection("videos", runs_model=True),
+            StoredCollection("fine_tuning/jobs", runs_model=True),
+            StoredCollection("evals", runs_model=True),
+        ),
+        references=words(
+            "file_id file_ids input_file_id training_file validation_file vector_store_id vector_store_ids container"
+            " container_id part_ids batch_id eval_id video_id after before"
+        ),
+        results=words("output_file_id error_file_id result_files file"),
+    ),
     returned_headers=("x-ratelimit-", "openai-processing-ms"),
     reply_id_prefix="chatcmpl-",
     error_schema=ERROR_SCHEMA,
