@@ -28,6 +28,7 @@ from toolglot.gateway.endpoints.passed_replies import counted_tokens
 from toolglot.gateway.endpoints.passed_requests import models_of_requests
 from toolglot.gateway.http.form_data import read_form
 from toolglot.gateway.http.requests import GatewayRefusal
+from toolglot.protocols.base import get
 from toolglot.store import SqliteStore
 
 LINE = {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "gpt-4.1", "messages": []}}
@@ -283,6 +284,31 @@ def test_a_batch_is_held_to_the_models_of_its_file_and_counted_once(tmp_path: Pa
         rows = gate.used(8)
     assert (rows["gpt-4.1"].amounts.input, rows["gpt-4.1"].amounts.output) == (1000, 200)
     assert rows["gpt-4.1"].amounts.cost == 1000 * 2000 + 200 * 8000
+
+
+def test_an_object_that_a_client_only_mentions_is_not_its_own(tmp_path: Path, provider: Provider) -> None:
+    with shared(tmp_path, provider, a={}, b={}) as gate:
+        a = gate.sdk("a")
+        result = provider.create("file", filename="out")
+        made = a.files.create(file=("x", b"{}"), purpose="user_data")
+        provider.objects[made.id] |= {"metadata": {"output_file_id": result["id"]}, "deep": {"file": result["id"]}}
+        a.files.retrieve(made.id)
+        with pytest.raises(openai.NotFoundError):
+            a.files.content(result["id"])
+
+
+@pytest.mark.parametrize(
+    ("path", "id"),
+    [
+        ("files/abc:download", "files/abc"),
+        ("models/veo-3/operations/op1", "models/veo-3/operations/op1"),
+        ("cachedContents/c", "cachedContents/c"),
+        ("files", ""),
+        ("models/veo-3", ""),
+    ],
+)
+def test_objects_of_gemini_are_known_by_their_paths(path: str, id: str) -> None:
+    assert get("gemini").passed.object_id(path) == id
 
 
 FORM = "multipart/form-data; boundary=b"

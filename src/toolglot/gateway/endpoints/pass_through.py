@@ -336,7 +336,12 @@ class _Exchange:
     def _results(self, data: bytes | Raw) -> list[str]:
         """The ids of objects that the provider made for one."""
         paths, prefix = self._passed.paths, self._protocol.service_prefix
-        value = msgspec.json.decode(data)
+        try:
+            value = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return []
+        if isinstance(value, dict) and not paths.is_named_by_path:  # deeper, it may be what the client sent
+            value = {name: inner for name, inner in value.items() if name in paths.results}
         found = [as_object_id(paths, each, prefix) for each in named_objects(value, paths.results)]
         return [id for id in found if id][:MAX_RESULTS]
 
