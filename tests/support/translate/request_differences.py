@@ -42,7 +42,9 @@ def differences(source: View, target: View) -> Iterator[Difference]:
                 ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
             )
             if field == "strict" and len(target.tools) < len(source.tools):
-                marker = ("with only the named tools", "tools were dropped")  # and with them their switch
+                marker = ("with only the named tools", "tools were dropped", "are not declared")  # nor is their switch
+            if field == "tool_name":
+                marker = ("tool_reference", "that a search found")  # it names a tool in a block, or in a result
             if field == "defer_loading":  # a deferred tool is hidden, or declared like the others
                 marker = ("not loaded", "loaded later", "from the start", "all of them are declared")
             yield Difference("unknown field", field, (*field.split("."), *marker))

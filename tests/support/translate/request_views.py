@@ -385,8 +385,7 @@ def _unknown_inside(protocol: str, body: Fields) -> Iterator[str]:
     if protocol == "anthropic" and isinstance(metadata, dict):
         yield from _unknown_fields(metadata, frozenset({"user_id"}))
     for tool in {str(tool["name"]): tool for tool in reversed([*declared_tools(body)])}.values():
-        # A tool that is loaded later is declared once it is loaded: whether it is there is compared by its name.
-        yield from _unknown_fields(tool, frozenset((*_FLAT, *SCHEMA_FIELDS, "defer_loading")))
+        yield from _unknown_fields(tool, frozenset((*_FLAT, *SCHEMA_FIELDS)))
         if tool.get("strict") is True:
             yield "strict"
 

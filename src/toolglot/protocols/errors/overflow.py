@@ -49,14 +49,14 @@ _REPLY: Final = rf"(?P<reply>{_NUMBER})"
 _WINDOW: Final = rf"(?P<window>{_NUMBER})"
 _REPLIES: Final = (
     # Anthropic
-    re.compile(rf"exceed context limit: {_INPUT} \+ {_REPLY} > {_WINDOW}"),
+    rf"exceed context limit: {_INPUT} \+ {_REPLY} > {_WINDOW}",
     # OpenAI, DeepSeek, vLLM, OpenRouter
-    re.compile(
+    (
         rf"maximum context length is {_WINDOW} tokens.{{0,60}}?\({_INPUT} (?:in|of) [a-z ]{{3,20}}, {_REPLY} in the "
         r"(?:completion|output)"
     ),
     # vLLM, of max_tokens and max_completion_tokens
-    re.compile(
+    (
         rf"is too large: {_REPLY}\. this model's maximum context length is {_WINDOW} tokens and your request has "
         rf"{_INPUT} input tokens"
     ),
@@ -78,9 +78,10 @@ class OverflowCounts(NamedTuple):
     window: int
 
 
-_PATTERNS: Final = (
-    *((re.compile(pattern), (1, 2)) for pattern in _TOKENS_FIRST),
-    *((re.compile(pattern), (2, 1)) for pattern in _WINDOW_FIRST),
+_PATTERNS: Final[tuple[tuple[str, tuple[int, int]], ...]] = (
+    # as strings: they are compiled when an error is first read, not when the module is loaded
+    *((pattern, (1, 2)) for pattern in _TOKENS_FIRST),
+    *((pattern, (2, 1)) for pattern in _WINDOW_FIRST),
 )
 
 
@@ -88,7 +89,7 @@ def counts_of(message: str) -> OverflowCounts | None:
     """The numbers of a message; None if it does not have both."""
     text = message[:MAX_CHARACTERS].lower()
     for pattern, (tokens, window) in _PATTERNS:
-        found = pattern.search(text)
+        found = re.search(pattern, text)
         if found is not None:
             counts = OverflowCounts(_number(found[tokens]), _number(found[window]))
             return counts if counts.tokens > counts.window else None
@@ -99,7 +100,7 @@ def reply_counts_of(message: str) -> ReplyCounts | None:
     """The numbers of a message about a prompt that fits, but not together with the reply; None for any other."""
     text = message[:MAX_CHARACTERS].lower()
     for pattern in _REPLIES:
-        found = pattern.search(text)
+        found = re.search(pattern, text)
         if found is not None:
             counts = ReplyCounts(*(_number(found[name]) for name in ReplyCounts._fields))
             return counts if counts.input < counts.window < counts.input + counts.reply else None

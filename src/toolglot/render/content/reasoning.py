@@ -178,7 +178,7 @@ def _switch_off_thinking(turns: tuple[Turn, ...], options: Options, ctx: RenderC
         return options
     rule = ctx.rule("reasoning.leading")
     reason = f"the open tool loop does not start with its thinking {rule}; thinking is off for this request"
-    ctx.report("replaced", reason, turn_key=last.key)
+    ctx.report("replaced", reason, turn_key=last.key, path="$.reasoning")
     return replace(options, reasoning=Reasoning("off") if "off" in rules.modes else None)
 
 
