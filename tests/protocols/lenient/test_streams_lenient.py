@@ -188,6 +188,7 @@ def test_a_part_is_found_by_its_item_where_a_server_counts_the_parts_of_all_item
     thinking = {"type": "reasoning_text", "text": "Hm."}
     done = {**message, "status": "completed", "content": [{**part, "text": "Hello"}]}
     ended = {**thought, "content": [thinking]}
+    counts = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
     events: list[tuple[str, dict[str, Any]]] = [
         ("created", {"response": {**base, "status": "in_progress", "output": []}}),
         ("output_item.added", {"output_index": 0, "item": thought}),
@@ -203,7 +204,7 @@ def test_a_part_is_found_by_its_item_where_a_server_counts_the_parts_of_all_item
         ("output_text.done", {**where, "text": "Hello"}),
         ("content_part.done", {**where, "part": {**part, "text": "Hello"}}),
         ("output_item.done", {"output_index": 1, "item": done}),
-        ("completed", {"response": {**base, "status": "completed", "output": [ended, done]}}),
+        ("completed", {"response": {**base, "status": "completed", "output": [ended, done], "usage": counts}}),
     ]
     raw = b"".join(
         b"data: " + json.dumps({"type": f"response.{kind}", "sequence_number": number, **fields}).encode() + b"\n\n"

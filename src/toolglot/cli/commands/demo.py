@@ -320,9 +320,9 @@ class Demo:
 
     def send_as_it_is(self, provider: DemoProvider) -> Trial:
         """Send the conversation in the provider's own protocol, with nothing repaired."""
-        protocol = profiles.get(provider.target, provider.model).protocol
+        profile = profiles.get(provider.target, provider.model)
         conversation = Conversation(turns=self.turns, tools=(_TOOL,), model=provider.model)
-        body = {**codec(protocol).request.encode(conversation), **_LIMITS.get(protocol, {})}
+        body = {**codec(profile.protocol).request.encode(conversation, profile), **_LIMITS.get(profile.protocol, {})}
         found = lint(body, provider.target, provider.model)
         return _trial(provider, self._send(provider, body), violations=len(found))
 

@@ -74,12 +74,21 @@ class Compactor:
         self._request = request
         self._record = record
         self._call = call
-        self._sender = sender
+        self._sender: Sender | None = sender
         self._form = codec(endpoint.protocol).context
         self._work: ContextWork | None = None
         self._exchange: UpstreamReply | None = None
         self._frames: ArrayWriter | None = None
         """Frames the events of a stream, for a client of a cloud that hosts the protocol."""
+
+    def close(self) -> None:
+        """The request is over: it and its sender must not keep each other in memory."""
+        self._sender = None
+
+    @property
+    def _sending(self) -> Sender:
+        assert self._sender is not None  # noqa: S101 - the request is not over
+        return self._sender
 
     async def serve(self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry]) -> bool:
         """Do what the request wants, before its upstream is called. Returns whether the client has its reply."""
@@ -192,8 +201,8 @@ class Compactor:
             reply, exchange = self._reply(work)
             body = codec(self._endpoint.protocol).reply.encode(reply)
             body = {**body, **{name: int(time.time()) for name in ("created_at",) if body.get(name) == 0}}
-            sent = await self._sender.store_reply(exchange, reply, body, is_stream=False)
-            await self._respond(sent or body, self._sender.headers(exchange.out, exchange.response))
+            sent = await self._sending.store_reply(exchange, reply, body, is_stream=False)
+            await self._respond(sent or body, self._sending.headers(exchange.out, exchange.response))
             return
         stream = codec(self._endpoint.protocol).stream
         encoder = stream.Encoder(StreamOptions(created=int(time.time()), model=received.conversation.model))
@@ -213,15 +222,15 @@ class Compactor:
             pings.end()
         reply, exchange = self._reply(work)
         data = encoder.write([*of_reply(reply)])
-        await self._sender.store_reply(exchange, reply, getattr(encoder, "final_body", None), is_stream=True)
+        await self._sending.store_reply(exchange, reply, getattr(encoder, "final_body", None), is_stream=True)
         self._record.times.send()
         self._record.response.complete()
-        await self._end(data, self._sender.headers(exchange.out, exchange.response))
+        await self._end(data, self._sending.headers(exchange.out, exchange.response))
 
     def _reply(self, work: ContextWork) -> tuple[Reply, UpstreamReply]:
         exchange = self._exchange
         assert exchange is not None  # noqa: S101 - the summary came from it
-        reply = work.reply(self._sender.reply_id(), self._call.original.model)
+        reply = work.reply(self._sending.reply_id(), self._call.original.model)
         self._record.reply.end(reply.stop or "", exchange.out.model)
         self._record.reply.add(summary_entry(exchange.out.target.name, work.summarised))
         return reply, exchange
@@ -273,7 +282,7 @@ class Compactor:
         body = make(
             received.fields, work.block, usage, id=self._record.id.removeprefix("tg_"), created=int(time.time())
         )
-        await self._respond(body, self._sender.headers(exchange.out, exchange.response))
+        await self._respond(body, self._sending.headers(exchange.out, exchange.response))
 
     async def _forward(self, exchange: UpstreamReply) -> Failure | None:
         """The provider's own reply, as it came."""
@@ -291,7 +300,7 @@ class Compactor:
         self._record.reply.end("stop", exchange.out.model)
         self._record.response.complete(200)
         self._record.times.send()
-        await self._request.channel.respond(200, self._sender.headers(exchange.out, exchange.response), data)
+        await self._request.channel.respond(200, self._sending.headers(exchange.out, exchange.response), data)
         return None
 
 

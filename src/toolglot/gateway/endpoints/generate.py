@@ -138,6 +138,7 @@ class ModelRequest:
                 else:
                     return
         finally:
+            self._compactor.close()
             if self._ticket is not None:
                 self._services.meter.record(self._ticket, self._record)
 

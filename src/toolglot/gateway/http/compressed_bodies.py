@@ -13,12 +13,17 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.http.requests import ClientRequest, Hold, ignore_size, refusal, refuse_large
 
 if sys.version_info >= (3, 14) and not TYPE_CHECKING:
     from compression import zstd
 else:
-    from backports import zstd
+    try:
+        from backports import zstd
+    except ImportError:
+        missing = "the gateway needs backports.zstd, which is not installed"
+        raise InputError(missing, path="", hint=how_to_install("gateway")) from None
 
 _PIECE_BYTES: Final = 1024 * 1024
 _ZSTD_OPTIONS: Final[Mapping[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
