@@ -170,8 +170,8 @@ def test_json_has_all_that_the_library_says(cli: Cli) -> None:
 
 def test_defaults_holds_the_request_to_more(cli: Cli) -> None:
     cli.write("request.json", {**chat("abcdefghi"), "user": "ana"})
-    assert cli("lint", "request.json", "--for", "llamacpp").code == 0
-    ended = cli("lint", "request.json", "--for", "llamacpp", "--defaults", "--format", "json")
+    assert cli("lint", "request.json", "--for", "qwen").code == 0
+    ended = cli("lint", "request.json", "--for", "qwen", "--defaults", "--format", "json")
     assert ended.code == 1
     assert {found["confidence"] for found in ended.json["violations"]} == {"default"}
 
