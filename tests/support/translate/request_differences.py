@@ -41,8 +41,10 @@ def differences(source: View, target: View) -> Iterator[Difference]:
             marker: tuple[str, ...] = (
                 ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
             )
-            if field == "strict" and len(target.tools) < len(source.tools):
-                marker = ("with only the named tools", "tools were dropped", "are not declared")  # nor is their switch
+            if field == "strict":
+                marker = ("are not declared",)  # nor is their switch
+                if len(target.tools) < len(source.tools):
+                    marker += ("with only the named tools", "tools were dropped")
             if field == "tool_name":
                 marker = ("tool_reference", "that a search found")  # it names a tool in a block, or in a result
             if field == "defer_loading":  # a deferred tool is hidden, or declared like the others
