@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from toolglot import (
     Policy,
     ServerTool,
     Text,
+    Thinking,
     ToolCall,
     ToolChange,
     ToolReference,
@@ -30,6 +31,7 @@ from toolglot import (
     profiles,
 )
 from toolglot.render import Rendered, render
+from toolglot.render.tools.definitions import STUB
 from toolglot.render.tools.loading import ADDED, FOUND, MISSING, REMOVED
 
 SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {"path": {"type": "string"}}}
@@ -40,11 +42,12 @@ READ: Final = ToolSpec("Read", "Reads a file.", SCHEMA)
 PLACEHOLDER: Final = ToolSpec("DeferredToolPlaceholder", "Never call it.", {"type": "object"}, deferred=True)
 TOOLS: Final = (SEARCH, PLACEHOLDER, MAIL, RECORD, READ)
 
+BEDROCK: Final = ("bedrock", "anthropic.claude-sonnet-4-5")
 LACKING: Final = [
     ("openai", "gpt-4.1"),
     ("gemini", "gemini-3-pro"),
     ("mistral", "mistral-large-latest"),
-    ("bedrock", "anthropic.claude-sonnet-4-5"),
+    BEDROCK,
     ("cohere", "command-a-03-2025"),
     ("ollama", "qwen3"),
     ("deepseek", "deepseek-chat"),
@@ -312,20 +315,83 @@ def test_a_target_without_a_search_gets_all_tools(body: dict[str, Any], source: 
 # --- laws -------------------------------------------------------------------------------------------
 
 
+ONLY_READ: Final = (ToolSpec("read", strict=False, deferred=True),)
+"""All tools of these are deferred."""
+
+
+def called(name: str, *found: ToolReference, namespace: str | None = None) -> tuple[Turn, Turn]:
+    """A call, and its result that loads tools."""
+    call = ToolCall(f"call_{name}", name, {}, namespace=namespace)
+    return Turn("assistant", (call,)), Turn("user", (ToolResult(call.id, found or "done", is_complete=True),))
+
+
+def grown(*rounds: tuple[Turn, Turn], tools: tuple[ToolSpec, ...] = ONLY_READ) -> Conversation:
+    return Conversation((user_turn(), *(turn for pair in rounds for turn in pair)), tools)
+
+
 @pytest.mark.law
 @MANY
 @given(grown_conversations(), st.sampled_from(TARGETS), st.sampled_from(SOURCES))
+@example(  # declared from the start, since not all tools may be deferred, and defined again
+    grown(called("read", ToolReference("read", definition=ToolSpec("read")))), TARGETS[0], "anthropic"
+)
+@example(  # called, so that it is declared, and then referenced
+    grown(called("read", ToolReference("read")), tools=(*ONLY_READ, READ)), TARGETS[0], "openai"
+)
+@example(  # a stub stands for a tool that is called, then a tool is loaded, and one more is called
+    grown(called("write"), called("search", ToolReference("read")), called("3d")), BEDROCK, "anthropic"
+)
+@example(  # the tool of a stub is defined
+    grown(called("a"), called("write"), called("search", ToolReference("a", definition=ToolSpec("a", "A.")))),
+    BEDROCK,
+    "anthropic",
+)
 def test_law_5_a_longer_history_only_adds_tools_at_the_end(
     conversation: Conversation, target: tuple[str, str], source: str
 ) -> None:
+    """Only a stub changes later, at its position: once its tool is loaded, the model must see how to call it."""
     profile = profiles.get(*target)
     conversation = replace(conversation, options=Options(), model=target[1])
-    shorter: list[bytes] = []
+    shorter: list[ToolSpec] = []
     for length in range(1, len(conversation.turns) + 1):
         part = replace(conversation, turns=conversation.turns[:length])
         made = render(part, profile, source=profiles.get(source))
-        declared = [msgspec.json.encode(tool) for tool in made.conversation.tools if not tool.deferred]
-        # A tool of a namespace joins the others of its namespace; stubs are there only while there are no tools.
-        if conversation.tools and not profile.tools.namespaces:
-            assert declared[: len(shorter)] == shorter
+        declared = [tool for tool in made.conversation.tools if not tool.deferred]
+        if not profile.tools.namespaces:  # a tool of a namespace joins the others of its namespace
+            assert len(declared) >= len(shorter)
+            for before, now in zip(shorter, declared, strict=False):
+                assert before.name == now.name if before.description == STUB else before == now
         shorter = declared
+
+
+def test_a_stub_stays_in_front_of_what_is_loaded_and_gives_way_to_its_own_tool() -> None:
+    found = ToolReference("write", definition=ToolSpec("write", "Writes.", SCHEMA))
+    conversation = grown(called("write"), called("search", ToolReference("read")), called("find", found))
+    seen = []
+    for length in (3, 5, 7):
+        made = rendered(conversation.turns[:length], ONLY_READ, BEDROCK)
+        seen.append([(tool.name, tool.description == STUB) for tool in made.conversation.tools])
+    assert seen == [
+        [("write", True)],
+        [("write", True), ("search", True), ("read", False)],
+        [("write", False), ("search", True), ("read", False)],
+    ]
+
+
+def test_an_empty_namespace_is_none() -> None:
+    turns = grown(called("write"), called("write", namespace="")).turns
+    assert names(rendered(turns, (), BEDROCK)) == ["write"]
+    deferred = (READ, replace(MAIL, namespace=""))
+    assert names(rendered((user_turn(), *search(1, ToolReference(MAIL.name))), deferred)) == ["Read", MAIL.name]
+    assert names(rendered((user_turn(),), (READ, replace(READ, namespace="")))) == ["Read"]
+
+
+def test_a_change_that_leads_because_the_turns_before_it_are_gone_becomes_text() -> None:
+    """The `system` of Anthropic holds text alone."""
+    hidden = Turn("assistant", (Thinking(redacted="b3BhcXVl"),), issuer=Issuer("anthropic"))
+    change = ToolChange((ToolReference("translate", definition=ToolSpec("translate", "Translates.", SCHEMA)),))
+    target = ("anthropic", "claude-sonnet-4-5")
+    made = rendered((hidden, Turn("system", (change,)), user_turn()), (READ,), target)
+    assert [turn.text for turn in made.conversation.turns] == [f"{ADDED}\n- translate: Translates.", "Do it."]
+    assert names(made) == ["Read", "translate"]
+    assert any("became text" in entry.reason for entry in made.entries)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -22,11 +22,16 @@ from toolglot import (
     Conversation,
     Issuer,
     Ledger,
+    Options,
+    Reasoning,
     RefusedError,
     Text,
     Thinking,
     ToolCall,
+    ToolChange,
+    ToolReference,
     ToolResult,
+    ToolSpec,
     Turn,
     convert,
     lint,
@@ -231,6 +236,21 @@ LAWS: tuple[Callable[[Case], None], ...] = (
 
 @MANY
 @given(conversations, targets, sources)
+@example(  # a change of the tools that leads because the turn before it is gone
+    Conversation(
+        (
+            Turn("assistant", (Thinking(redacted="b3BhcXVl"),), issuer=Issuer("anthropic")),
+            Turn("system", (ToolChange((ToolReference("read", definition=ToolSpec("read")),)),)),
+        )
+    ),
+    ("anthropic", "claude-sonnet-4-5"),
+    "anthropic",
+)
+@example(  # a budget that switches thinking on
+    Conversation((Turn("user", (Text("hello"),)),), options=Options(reasoning=Reasoning(budget_tokens=2048))),
+    ("anthropic", "claude-sonnet-4-5"),
+    "anthropic",
+)
 def test_laws_1_to_4_6_7_and_10_to_12_hold_for_whatever_is_rendered(
     conversation: Conversation, target: Target, source: str
 ) -> None:

@@ -8,6 +8,7 @@ from toolglot.conversation.values import (
     Block,
     Conversation,
     ServerTool,
+    ToolCall,
     ToolChange,
     ToolReference,
     ToolResult,
@@ -16,6 +17,11 @@ from toolglot.conversation.values import (
 
 Key = tuple[str | None, str]
 """A tool's namespace and name."""
+
+
+def tool_key(tool: ToolSpec | ToolReference | ToolCall) -> Key:
+    """What identifies a tool. An empty namespace is none."""
+    return tool.namespace or None, tool.name
 
 
 def loaded_by(block: Block) -> Iterable[ToolReference]:
@@ -30,15 +36,15 @@ def loaded_by(block: Block) -> Iterable[ToolReference]:
 
 def visible_tools(conversation: Conversation) -> tuple[ToolSpec, ...]:
     """The tools that the model may call at the end, those that were loaded behind the others."""
-    declared = {(tool.namespace, tool.name): tool for tool in conversation.tools}
+    declared = {tool_key(tool): tool for tool in conversation.tools}
     seen: dict[Key, ToolSpec] = {key: tool for key, tool in declared.items() if not tool.deferred}
     for turn in conversation.turns:
         for block in turn.blocks:
             for reference in loaded_by(block):
-                key = (reference.namespace, reference.name)
+                key = tool_key(reference)
                 tool = reference.definition or declared.get(key)
                 if tool is not None:
                     seen[key] = tool
             for reference in block.removed if isinstance(block, ToolChange) else ():
-                seen.pop((reference.namespace, reference.name), None)
+                seen.pop(tool_key(reference), None)
     return tuple(seen.values())

@@ -95,7 +95,9 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, ctx: Ren
     effort, budget = _fit_amount(reasoning, mode, ctx)
     budget = _fit_budget(budget, max_tokens, ctx)
     if budget is not None and mode is None and "on" in ctx.profile.reasoning.modes:
-        mode = "on"  # a budget needs thinking to be on
+        mode = "on"
+        if ctx.is_native:
+            ctx.report("added", "a budget needs thinking to be on; it was switched on", path="$.reasoning")
     if budget is None and mode == "on" and ctx.profile.reasoning.budget_required:
         budget = _default_budget(effort, max_tokens)
         mode = mode if budget is not None else None

@@ -122,7 +122,7 @@ def _fit_leading_prompts(prompts: Sequence[Turn], ctx: RenderContext) -> list[Tu
     rules = ctx.profile.turns
     kept = [_to_system_role(turn, ctx) for turn in prompts]
     if rules.system == "field" and rules.system_inside != "anywhere":
-        kept = [_move_to_field(turn, ctx) for turn in kept]
+        kept = [_move_to_field(_without_changes(turn, ctx), ctx) for turn in kept]
     if len(kept) < 2 or rules.system_many or rules.system == "field":
         return kept
     ctx.report("converted", f"only one system prompt is accepted {ctx.rule('turns.system_many')}; they were joined")
@@ -130,6 +130,18 @@ def _fit_leading_prompts(prompts: Sequence[Turn], ctx: RenderContext) -> list[Tu
         ctx.report_fields(turn.extra, turn.form, _JOINED, turn.key)
     text = "\n\n".join(turn.text for turn in kept)
     return [replace(kept[0], role="system", blocks=(Text(text),), extra=None, form=None)]
+
+
+def _without_changes(prompt: Turn, ctx: RenderContext) -> Turn:
+    """A prompt for a field of text, with text for a change of the tools. It may lead because the turns before it are
+    gone, which is not known when tools are loaded."""
+    loading = ctx.loading
+    if loading is None or not any(isinstance(block, ToolChange) for block in prompt.blocks):
+        return prompt
+    blocks = [
+        loading.change_as_text(block, prompt) if isinstance(block, ToolChange) else block for block in prompt.blocks
+    ]
+    return replace(prompt, blocks=tuple(blocks))
 
 
 def _move_to_field(prompt: Turn, ctx: RenderContext) -> Turn:

@@ -8,9 +8,10 @@ them; tools beyond the target's limit are dropped, so that no work is spent on t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from toolglot.conversation import Conversation, ToolChoice, ToolSpec
+from toolglot.conversation.visible_tools import tool_key
 from toolglot.errors import ServerToolError, ToolProtocolError
 from toolglot.render.content.cache_markers import report_lost_marker
 from toolglot.render.context import RenderContext
@@ -33,7 +34,7 @@ def fit_tools(conversation: Conversation, ctx: RenderContext) -> list[EmittedToo
         )
     runnable = _runnable_tools(conversation.tools, conversation.options.tool_choice, ctx)
     tools = _drop_beyond_limit(_drop_repeated(runnable, ctx), conversation, ctx)
-    tools += _stubs(tools, conversation, ctx)
+    tools = _add_stubs(tools, conversation, ctx)
     if ctx.profile.tools.namespaces:
         tools = _group_namespaces(tools)
     return fit_forms(tools, ctx, output_cost(conversation.options.output, ctx))
@@ -48,16 +49,28 @@ def _group_namespaces(tools: list[ToolSpec]) -> list[ToolSpec]:
     return [tools[position] for _, position in sorted(keyed)]
 
 
-def _stubs(tools: list[ToolSpec], conversation: Conversation, ctx: RenderContext) -> list[ToolSpec]:
-    """Tools that the history calls and the request does not declare, for a target that requires them (E6)."""
-    if tools or not ctx.profile.tools.required_with_history:
-        return []
-    names = dict.fromkeys((call.namespace, call.name) for turn in conversation.turns for call in turn.calls)
-    if names:
+def _add_stubs(tools: list[ToolSpec], conversation: Conversation, ctx: RenderContext) -> list[ToolSpec]:
+    """The tools, and if there are none, stubs for those that the history calls, for a target that requires them (E6).
+
+    Tools that are loaded later come behind the stubs that were declared until then (law 5). A stub gives way to its
+    tool: the model must see how to call it.
+    """
+    late = ctx.loading.late if ctx.loading is not None else frozenset()
+    if not ctx.profile.tools.required_with_history or not late.issuperset(map(tool_key, tools)):
+        return tools
+    called = dict.fromkeys(tool_key(call) for turn in conversation.turns for call in turn.calls)
+    if ctx.loading is not None and tools:
+        called = {key: None for key in called if key in ctx.loading.called_first}
+    loaded = {tool_key(tool): tool for tool in tools}
+    if not called.keys() <= loaded.keys():
         reason = f"the history calls tools, so they must be declared {ctx.rule('tools.required_with_history')}"
         ctx.report("added", f"{reason}; stubs were added", path="$.tools")
-    empty: dict[str, Any] = {"type": "object", "properties": {}}
-    return [ToolSpec(name, STUB, {**empty, "properties": {}}, namespace=namespace) for namespace, name in names]
+    first = [loaded.get(key) or _stub(key) for key in called]
+    return [*first, *(tool for key, tool in loaded.items() if key not in called)]
+
+
+def _stub(key: Key) -> ToolSpec:
+    return ToolSpec(key[1], STUB, {"type": "object", "properties": {}}, namespace=key[0])
 
 
 def key_of(tool: ToolSpec) -> Key:
@@ -109,13 +122,13 @@ def _is_run_by(tool: ToolSpec, ctx: RenderContext) -> bool:
 
 def _drop_repeated(tools: list[ToolSpec], ctx: RenderContext) -> list[ToolSpec]:
     """The tools without those whose name another one has (E5)."""
-    if not ctx.profile.names.unique or len({(tool.namespace, tool.name) for tool in tools}) == len(tools):
+    if not ctx.profile.names.unique or len(set(map(tool_key, tools))) == len(tools):
         return tools
     seen: set[Key] = set()
     kept: list[ToolSpec] = []
     again: dict[str, None] = {}
     for tool in tools:
-        key = key_of(tool)
+        key = tool_key(tool)
         if tool.issuer is None and key in seen:
             again[tool.name] = None
             report_lost_marker(tool, ctx)

@@ -36,7 +36,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.conversation.visible_tools import loaded_by
+from toolglot.conversation.visible_tools import loaded_by, tool_key
 from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.tools.tool_table import EmittedTool, Key, ToolTable
 from toolglot.render.turn_facts import PROMPTS
@@ -68,20 +68,27 @@ class ToolLoading:
         self._ctx = ctx
         self._forms = _usable_forms(tools, ctx)
         self._tools = tools
-        self._declared = {(tool.namespace, tool.name): tool for tool in reversed(tools) if tool.issuer is None}
+        self._declared = {tool_key(tool): tool for tool in reversed(tools) if tool.issuer is None}
+        may_defer = "declared" in self._forms
+        self._keeps = may_defer and not all(tool.deferred for tool in tools)  # not all tools may be deferred
+        self._is_start = self._lacks_search() or (
+            not self._keeps and (may_defer or ctx.policy.deferred_tools == "start")
+        )
+        """Whether all tools are declared from the start."""
         self._redefined: set[Key] = set()
         """Tools that the turns define again in another way, as far as reported."""
         self._defined: dict[Key, ToolSpec] = {}
         """Tools that the turns define."""
         self._loaded: dict[Key, _Way] = {}
         """Loaded tools, in order, and how each of them reaches the target."""
+        self._loaders: dict[Key, Block] = {}
+        """The block that loaded a tool and so decides how it reaches the target: later ones change nothing (law 5)."""
         self._names: dict[Key, None] = dict.fromkeys(self._declared)
         """All tools of the conversation, declared, defined or called."""
-
-    @property
-    def order(self) -> tuple[Key, ...] | None:
-        """What decides which tools are declared, besides the tools of the request; None if the turns define some."""
-        return None if self._defined else tuple(self._loaded)
+        self.late: frozenset[Key] = frozenset()
+        """The tools that are declared because they were loaded, once that is known (`declared_tools`)."""
+        self.called_first: dict[Key, None] = {}
+        """Tools that are called before any tool is loaded, and are not deferred themselves."""
 
     # --- what the turns load ------------------------------------------------------------------------
 
@@ -90,37 +97,41 @@ class ToolLoading:
         for turn in turns:
             for block in turn.blocks:
                 if type(block) is ToolCall:
-                    self._names[block.namespace, block.name] = None
+                    self._names[tool_key(block)] = None
                 else:
                     defined = [reference for reference in loaded_by(block) if reference.definition is not None]
-                    self._names.update(dict.fromkeys((tool.namespace, tool.name) for tool in defined))
+                    self._names.update(dict.fromkeys(map(tool_key, defined)))
 
     def _take(self, turn: Turn) -> None:
         """Add what a turn loads. What is said about it depends only on the turns so far (law 5)."""
         for block in turn.blocks:
             if type(block) is ToolCall:
-                self.call((block.namespace, block.name))
+                self.call(tool_key(block))
             else:
-                self._load(loaded_by(block))
+                self._load(block)
 
     def call(self, key: Key) -> None:
         """A tool that the history calls is loaded, however that came about. In a native request, the target knows."""
         tool = self._declared.get(key)
-        if tool is not None and tool.deferred and not (self._ctx.is_native and "declared" in self._forms):
+        if tool is None or not tool.deferred:
+            if not self._loaded:
+                self.called_first[key] = None
+        elif not (self._ctx.is_native and "declared" in self._forms):
             self._loaded.setdefault(key, "declared")
 
-    def _load(self, references: Iterable[ToolReference]) -> None:
-        for reference in references:
+    def _load(self, block: Block) -> None:
+        for reference in loaded_by(block):
             key = self._key(reference)
             if reference.definition is not None:
                 self._define(key, replace(reference.definition, name=key[1], namespace=key[0]))
-            if key in self._defined or key in self._declared:
-                self._loaded.setdefault(key, "declared")
+            if key not in self._loaded and (key in self._defined or key in self._declared):
+                self._loaded[key] = "declared"
+                self._loaders[key] = block
 
     def _define(self, key: Key, tool: ToolSpec) -> None:
         """Add a tool that the turns define. One that the model sees already stays as it is (law 5)."""
         seen = self._defined.get(key) or self._declared.get(key)
-        if seen is None or (seen.deferred and key not in self._loaded):
+        if seen is None or (seen.deferred and key not in self._loaded and not self._is_start):
             self._defined[key] = tool
         elif key not in self._redefined and _differ(seen, tool):
             self._redefined.add(key)
@@ -129,8 +140,8 @@ class ToolLoading:
 
     def _key(self, reference: ToolReference) -> Key:
         """The tool that is meant. A reference without a namespace may mean a tool that has one."""
-        key = (reference.namespace, reference.name)
-        if key in self._declared or key in self._defined or reference.namespace is not None:
+        key = tool_key(reference)
+        if key in self._declared or key in self._defined or key[0] is not None:
             return key
         return self._by_name.get(reference.name, key)
 
@@ -159,7 +170,7 @@ class ToolLoading:
                 blocks += self._fit_change(ToolChange((block,)), turn, is_leading=True)
             else:
                 if isinstance(block, ServerTool) and block.loaded and self._is_own(block):
-                    self._keep(block.loaded)
+                    self._keep(block.loaded, block)
                 blocks.append(block)
         kept = unless_same(tuple(blocks), turn.blocks)
         return turn if kept is turn.blocks else replace(turn, blocks=kept)
@@ -177,11 +188,11 @@ class ToolLoading:
     def _is_own(self, block: ServerTool) -> bool:
         return block.protocol == self._ctx.profile.protocol and self._ctx.is_native
 
-    def _keep(self, references: Iterable[ToolReference], *, defines: bool = False) -> None:
-        """The target loads the tools itself; `defines`: it reads their definitions too."""
+    def _keep(self, references: Iterable[ToolReference], block: Block, *, defines: bool = False) -> None:
+        """The target loads the tools of a block itself; `defines`: it reads their definitions too."""
         for reference in references:
             key = self._key(reference)
-            if key in self._loaded:
+            if self._loaders.get(key) is block:
                 self._loaded[key] = "inline" if defines and reference.definition is not None else "referenced"
 
     def _fit_result(self, result: ToolResult, turn: Turn) -> ToolResult:
@@ -191,7 +202,7 @@ class ToolLoading:
         keeps = "referenced" in self._forms and (
             self._ctx.is_native or all(isinstance(part, ToolReference) and self._is_known(part) for part in content)
         )
-        parts = unless_same(tuple(self._fit_parts(content, keeps=keeps)), content)
+        parts = unless_same(tuple(self._fit_parts(content, result, keeps=keeps)), content)
         if parts is content:
             return result
         if any(isinstance(part, Text) for part in parts):
@@ -199,14 +210,14 @@ class ToolLoading:
             self._ctx.report("converted", reason, turn_key=turn.key, call_ids=(result.call_id,))
         return replace(result, content=parts)
 
-    def _fit_parts(self, parts: tuple[ResultPart, ...], *, keeps: bool) -> Iterator[ResultPart]:
+    def _fit_parts(self, parts: tuple[ResultPart, ...], result: ToolResult, *, keeps: bool) -> Iterator[ResultPart]:
         for is_reference, run in groupby(parts, lambda part: isinstance(part, ToolReference)):
             if not is_reference:
                 yield from run
                 continue
             references = [part for part in run if isinstance(part, ToolReference)]
             kept = [part for part in references if keeps and self._is_known(part)]
-            self._keep(kept)
+            self._keep(kept, result)
             yield from map(self._emitted_reference, kept)
             others = [part for part in references if part not in kept]
             if others:
@@ -225,7 +236,7 @@ class ToolLoading:
         if not tools:
             return []
         if "added" in self._forms and is_place and all(map(self._is_known, tools)) and self._ctx.is_native:
-            self._keep(change.added, defines=True)
+            self._keep(change.added, change, defines=True)
             return [change]
         return [self.change_as_text(change, turn)]
 
@@ -233,7 +244,7 @@ class ToolLoading:
         """A change of the tools for a turn that cannot hold one. Its tools are declared like any others."""
         for reference in change.added:
             key = self._key(reference)
-            if key in self._loaded:
+            if self._loaders.get(key) is change:
                 self._loaded[key] = "declared"
         reason = f"a change of the tools became text {self._ctx.rule('tools.deferred')}"
         self._ctx.report("converted", reason, turn_key=turn.key)
@@ -265,15 +276,12 @@ class ToolLoading:
 
     def declared_tools(self) -> list[ToolSpec]:
         """The tools that are declared, those that were loaded behind the others."""
-        may_defer = "declared" in self._forms
-        keeps = may_defer and not all(tool.deferred for tool in self._tools)  # not all tools may be deferred
         lacks_search = self._lacks_search()
-        is_start = lacks_search or (not keeps and (may_defer or self._ctx.policy.deferred_tools == "start"))
         tools: list[ToolSpec] = []
         withheld: list[str] = []
         in_place: set[Key] = set()
         for tool in self._tools:
-            key = (tool.namespace, tool.name)
+            key = tool_key(tool)
             if tool.is_search and tool.issuer is not None and not self._runs(tool):
                 tools += self._own_search()
             elif not tool.deferred or tool.issuer is not None:
@@ -281,23 +289,24 @@ class ToolLoading:
                 in_place.add(key)
             elif not self._ctx.is_native and tool.name in PLACEHOLDERS:
                 withheld.append(tool.name)
-            elif self._loaded.get(key) != "declared" and keeps and not lacks_search:
+            elif self._loaded.get(key) != "declared" and self._keeps and not lacks_search:
                 tools.append(tool)
                 in_place.add(key)
-            elif is_start:
-                tools.append(replace(self._defined.get(key, tool), deferred=False))
+            elif self._is_start:
+                tools.append(replace(tool, deferred=False))
                 in_place.add(key)
             elif key not in self._loaded:
                 withheld.append(tool.name)
         late = [key for key, way in self._loaded.items() if key not in in_place and way != "inline"]
         for key in late:
             tool = self._defined.get(key) or self._declared[key]
-            tools.append(replace(tool, deferred=self._loaded[key] == "referenced" and keeps))
+            tools.append(replace(tool, deferred=self._loaded[key] == "referenced" and self._keeps))
+        self.late = frozenset(late)
         self._report(late, withheld)
-        if is_start and not lacks_search and any(tool.deferred for tool in self._tools):
+        if self._is_start and not lacks_search and any(tool.deferred for tool in self._tools):
             reason = (
                 f"not all tools may be deferred {self._ctx.rule('tools.deferred')}; they"
-                if may_defer
+                if "declared" in self._forms
                 else "deferred tools"
             )
             self._ctx.report("converted", f"{reason} are declared from the start", "policy", path="$.tools")
