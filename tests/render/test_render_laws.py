@@ -25,6 +25,7 @@ from toolglot import (
     Options,
     Reasoning,
     RefusedError,
+    Sampling,
     Text,
     Thinking,
     ToolCall,
@@ -247,7 +248,10 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     "anthropic",
 )
 @example(  # a budget that switches thinking on
-    Conversation((Turn("user", (Text("hello"),)),), options=Options(reasoning=Reasoning(budget_tokens=2048))),
+    Conversation(
+        (Turn("user", (Text("hello"),)),),
+        options=Options(Sampling(max_tokens=4096), Reasoning(budget_tokens=2048)),
+    ),
     ("anthropic", "claude-sonnet-4-5"),
     "anthropic",
 )
