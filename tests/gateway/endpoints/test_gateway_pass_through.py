@@ -69,9 +69,9 @@ def provider() -> Iterator[Provider]:
 
 
 @contextmanager
-def passing(provider: Provider, *names: str) -> Iterator[str]:
+def passing(provider: Provider, *names: str, kind: str = "openai") -> Iterator[str]:
     tables = [
-        f'[upstreams.{name}]\nprovider = "openai"\nurl = "{provider.url}/v1"\nkey_env = "PROVIDERS_KEY"\n'
+        f'[upstreams.{name}]\nprovider = "{kind}"\nurl = "{provider.url}/v1"\nkey_env = "PROVIDERS_KEY"\n'
         for name in names
     ]
     with gateway(None, upstreams="\n".join(tables), environ={"PROVIDERS_KEY": "the-providers-key"}) as served:
@@ -99,13 +99,21 @@ def test_files_are_read_and_deleted(provider: Provider, method: str) -> None:
     assert provider.seen[0][:2] == (method, "/v1/files/file-1")
 
 
-def test_embeddings_of_an_unknown_model_go_to_the_one_upstream_of_the_protocol(provider: Provider) -> None:
-    with passing(provider, "local") as url:
-        ask(url, "/v1/embeddings?a=b", {"model": "nomic-embed", "input": "hello"})
+def test_embeddings_of_an_unknown_model_go_to_an_upstream_that_serves_any_name(provider: Provider) -> None:
+    with passing(provider, "local", kind="vllm") as url:
+        ask(url, "/v1/embeddings", {"model": "nomic-embed", "input": "hello"})
     ((method, path, headers, data),) = provider.seen
-    assert (method, path) == ("POST", "/v1/embeddings?a=b")
+    assert (method, path) == ("POST", "/v1/embeddings")
     assert json.loads(data) == {"model": "nomic-embed", "input": "hello"}
     assert headers["authorization"] == "Bearer the-providers-key"
+
+
+def test_embeddings_of_an_unknown_model_do_not_go_to_a_provider_with_names_of_its_own(provider: Provider) -> None:
+    with passing(provider, "openai") as url:
+        got = ask(url, "/v1/embeddings", {"model": "embed-v4.0", "input": "hello"})
+    assert got.status == 404
+    assert "embed-v4.0" in got.body["error"]["message"]
+    assert provider.seen == []
 
 
 def test_with_two_upstreams_that_could_have_it_neither_is_called(provider: Provider) -> None:

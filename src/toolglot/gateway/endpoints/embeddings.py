@@ -38,7 +38,7 @@ from toolglot.translate.embeddings import (
     reply_embeddings,
     request_embeddings,
 )
-from toolglot.upstream import HttpResponse, Upstream
+from toolglot.upstream import PROVIDERS, HttpResponse, Upstream
 from toolglot.upstream.addresses import embeddings_path, protocol_headers
 from toolglot.upstream.failures import read_failure
 from toolglot.upstream.retry import Retries
@@ -87,16 +87,21 @@ class EmbeddingCall:
             meter.record(ticket, record)
 
     def _find_upstream(self, name: str) -> tuple[Upstream, str]:
-        """The upstream of a model. A name without a route belongs to the only upstream of the client's protocol."""
+        """The upstream of a model. A name without a route belongs to the only upstream of the client's protocol, if it
+        serves models of any name: a provider with names of its own does not get what is meant for another."""
         services = self._services
         try:
             route = services.router.route(name)
         except NoRouteError:
             chosen, _ = upstreams_of(get(self._endpoint.protocol), services.upstreams)
-            if len(chosen) != 1:
+            if len(chosen) != 1 or not self._serves_any_name(chosen[0]):
                 raise
             return chosen[0], name
         return services.upstreams.find(route), route.model
+
+    def _serves_any_name(self, upstream: Upstream) -> bool:
+        provider = PROVIDERS.get(self._services.config.upstreams[upstream.name].provider)
+        return provider is None or not provider.models
 
     async def _send(self, received: ReceivedEmbeddings, upstream: Upstream, model: str) -> None:
         target = profiles.get(upstream.target, model, overrides=self._services.config.overrides)

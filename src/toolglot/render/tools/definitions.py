@@ -100,7 +100,7 @@ def _runnable_tools(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: R
             raise ServerToolError(
                 f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {ctx.profile.title} cannot run it",
                 path=path,
-                hint='remove the tool, or set Policy(server_tools="drop")',
+                hint='remove the tool, or set the policy server_tools to "drop"',
             )
     return found
 
