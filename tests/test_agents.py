@@ -587,7 +587,7 @@ def test_an_image_that_an_agent_reads_arrives_at_the_model(
 
 
 def test_an_agent_that_is_not_installed_is_skipped_by_its_name() -> None:
-    with pytest.raises(pytest.skip.Exception, match=r"Some Agent: .*npm ci"):
+    with pytest.raises(pytest.skip.Exception, match=r"Some Agent: .*npm install"):
         started_with("Some Agent", "no/such/program.js")
 
 

@@ -16,7 +16,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolglot.conversation import Usage
 from toolglot.conversation.embeddings import FLOAT, EmbeddingReply, EmbeddingRequest, EmbeddingTask
+from toolglot.conversation.plausible_usage import plausible_usage
 from toolglot.conversation.report import Action, Entry
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.jsontext import parse
@@ -103,7 +105,7 @@ def reply_embeddings(
     vectors = tuple([vector for part in parts for vector in part.vectors])
     if len(vectors) != len(request.inputs):
         raise InputError(f"the reply has {len(vectors)} vectors for {len(request.inputs)} inputs")
-    counts = [part.input_tokens for part in parts if part.input_tokens is not None]
+    counts = [count for part in parts if (count := _possible(part.input_tokens)) is not None]
     reply = EmbeddingReply(vectors, request.model or parts[0].model, sum(counts) if counts else None, reply_id)
     return _codec(source).encode_reply(reply, request), reply
 
@@ -111,9 +113,15 @@ def reply_embeddings(
 def counted_tokens(data: bytes, target: Profile) -> int | None:
     """The tokens that a reply reports; None: it reports none, or is not one with vectors of floats."""
     try:
-        return _codec(target).decode_reply(data, target).input_tokens
+        return _possible(_codec(target).decode_reply(data, target).input_tokens)
     except InputError:
         return None
+
+
+def _possible(count: int | None) -> int | None:
+    """A count of tokens, if it can be true."""
+    usage = plausible_usage(Usage(input_tokens=count))
+    return usage.input_tokens if usage is not None else None
 
 
 def _codec(profile: Profile) -> EmbeddingCodec:

@@ -32,7 +32,7 @@ from toolglot.conversation.report import Entry
 from toolglot.conversation.web_search import Citation, SearchRun, WebSearch
 from toolglot.profiles import Profile
 from toolglot.protocols.base import codec
-from toolglot.protocols.fields.web_search import SearchCodec, without_field
+from toolglot.protocols.fields.web_search import MAX_CITATIONS, SearchCodec, without_field
 
 # --- requests ---------------------------------------------------------------------------------------
 
@@ -219,6 +219,7 @@ class SearchProjection:
         offset = self._length
         self._texts.append(block.text)
         self._length += len(block.text)
+        cited = cited[: max(0, MAX_CITATIONS - len(self._citations))]
         self._citations += [replace(each, start=each.start + offset, end=each.end + offset) for each in cited]
         return (self._with_citations(block, cited),)
 
@@ -233,6 +234,7 @@ class SearchProjection:
     def _read_end(self, form: Form | None, extra: Extra | None, last: Block | None) -> tuple[list[Block], Text | None]:
         """The blocks for what only the end of a reply says of its searches, and the last text with its citations."""
         run, citations = self._from.read_reply(form, extra, "".join(self._texts))
+        citations = citations[: max(0, MAX_CITATIONS - len(self._citations))]
         runs = [*self._reader.unfinished(), *((run,) if run is not None else ())]
         self._runs += runs
         self._citations += citations

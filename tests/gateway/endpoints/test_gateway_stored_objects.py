@@ -265,6 +265,17 @@ def test_a_budget_of_money_needs_a_price_and_is_used_up_by_images(tmp_path: Path
             gate.sdk("b").images.generate(model="gpt-image-1", prompt="a cat")
 
 
+def test_the_requests_of_a_batch_may_not_name_objects_of_another_key(tmp_path: Path, provider: Provider) -> None:
+    with shared(tmp_path, provider, a={}, b={}) as gate:
+        a, b = gate.sdk("a"), gate.sdk("b")
+        secret = a.files.create(file=("x.txt", b"secret"), purpose="user_data")
+        body = {"model": "m", "input": [{"type": "input_file", "file_id": secret.id}]}
+        line = json.dumps({"custom_id": "1", "method": "POST", "url": "/v1/responses", "body": body}).encode()
+        with pytest.raises(openai.NotFoundError, match="No object found"):
+            b.files.create(file=("x.jsonl", line), purpose="batch")
+        a.files.create(file=("x.jsonl", line), purpose="batch")
+
+
 def test_a_batch_is_held_to_the_models_of_its_file_and_counted_once(tmp_path: Path, provider: Provider) -> None:
     with shared(tmp_path, provider, a={"models": ("gpt-4.1",), "spend_total": "1"}, b={"models": ("x",)}) as gate:
         a, b = gate.sdk("a"), gate.sdk("b")
@@ -272,9 +283,8 @@ def test_a_batch_is_held_to_the_models_of_its_file_and_counted_once(tmp_path: Pa
         file = b.files.create(file=("x.jsonl", LINES), purpose="batch")
         with pytest.raises(openai.PermissionDeniedError, match=r"may not use 'gpt-4\.1'"):
             b.batches.create(input_file_id=file.id, **made)
-        unread = a.files.create(file=("x.jsonl", LINES + b"not JSON\n"), purpose="batch")
-        with pytest.raises(openai.PermissionDeniedError, match="models of this batch are not known"):
-            a.batches.create(input_file_id=unread.id, **made)
+        with pytest.raises(openai.BadRequestError, match="a line of the file is not JSON"):
+            a.files.create(file=("x.jsonl", LINES + b"not JSON\n"), purpose="batch")
         file = a.files.create(file=("x.jsonl", LINES), purpose="batch")
         batch = a.batches.create(input_file_id=file.id, **made)
         provider.objects[batch.id] |= {"status": "completed", "usage": USAGE}

@@ -17,6 +17,7 @@ from google.genai import types as gemini_types
 
 from support.gateway.http_client import ask
 from support.gateway.served_gateway import Served
+from toolglot import convert, convert_reply
 from toolglot.simulator.scripts.plan import SimulatedPage
 from toolglot.simulator.serving import Server
 
@@ -166,3 +167,13 @@ def test_beside_functions_gemini_does_not_search(simulated: Server, served: Serv
     assert got.status == 200
     assert "googleSearch" not in str(simulated.requests[-1].body)
     assert "web_search_20250305" in got.headers["x-toolglot-report"]
+
+
+def test_what_a_search_cites_is_bounded() -> None:
+    text = "word " * 20_000
+    support = {"segment": {"startIndex": 0, "endIndex": len(text)}, "groundingChunkIndices": [0] * 5_000}
+    grounding = {"groundingChunks": [{"web": {"uri": "https://a", "title": "a"}}], "groundingSupports": [support]}
+    candidate = {"content": {"parts": [{"text": text}]}, "finishReason": "STOP", "groundingMetadata": grounding}
+    out = convert(anthropic_body("m"), source="anthropic", target="gemini", model="gemini-2.5-pro")
+    got = convert_reply({"candidates": [candidate]}, source="gemini", target="anthropic", request=out)
+    assert len(got.data) < 10 * len(text)

@@ -8,6 +8,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from toolglot.errors import InputError
+
 _read_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -19,5 +21,10 @@ def join_fields(fields: Mapping[str, bytes]) -> bytes:
 
 def replace_fields(body: bytes, fields: Mapping[str, bytes | None]) -> bytes:
     """A body, which is a valid object, with other fields; None: without that field."""
-    values = {name: bytes(value) for name, value in _read_fields(body).items() if name not in fields}
+    try:
+        read = _read_fields(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        message = "the body is not UTF-8 without a byte order mark, or has half of a surrogate pair"
+        raise InputError(message, hint="write it as plain UTF-8") from None
+    values = {name: bytes(value) for name, value in read.items() if name not in fields}
     return join_fields({**values, **{name: value for name, value in fields.items() if value is not None}})

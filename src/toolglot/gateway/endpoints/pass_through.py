@@ -200,7 +200,7 @@ class PassThrough:
             return {}
         named = [as_object_id(protocol.passed, each, protocol.service_prefix) for each in names.references]
         wanted = [*filter(None, [passed.object_id]), *named]
-        if ring.is_shared and passed.is_stored and names.problem is not None:
+        if ring.is_shared and names.problem is not None:
             raise names.problem
         found = await self._objects.find(wanted) if wanted else {}
         if ring.is_shared:

@@ -8,9 +8,11 @@ Law: a body that two servers could read differently names no model: it is refuse
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -237,9 +239,40 @@ def _read_fields(passed: PassedRequest, fields: list[FormField]) -> BodyNames:
     collection = passed.collection
     if collection is None or not collection.holds_requests or purposes != ["batch"] or len(files) != 1:
         return named
+    requests = bytes(files[0])
+    fields_of_objects = passed.paths.references | _STORED_HISTORY
     return msgspec.structs.replace(
-        named, file_models=models_of_requests(bytes(files[0])), file_tokens=len(files[0]) // BYTES_PER_TOKEN
+        named,
+        references=_checked(chain(references, _objects_of_requests(requests, fields_of_objects))),
+        file_models=models_of_requests(requests),
+        file_tokens=len(requests) // BYTES_PER_TOKEN,
     )
+
+
+_STORED_HISTORY: Final = frozenset({"previous_response_id", "conversation"})
+"""Fields of a request in a batch that name what the provider has stored."""
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    """The lines of a file that are not blank, one after the other."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        line = data[start:end].strip()
+        start = end + 1
+        if line:
+            yield line
+
+
+def _objects_of_requests(data: bytes, fields: frozenset[str]) -> Iterator[str]:
+    """The ids of stored objects that the requests in a file of JSON lines name."""
+    for line in _lines(data):
+        try:
+            value = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise refusal("bad_request", "a line of the file is not JSON", 400) from None
+        yield from named_objects(value, fields)
 
 
 class _LineBody(Struct):
@@ -256,14 +289,7 @@ _line = msgspec.json.Decoder(_Line)
 def models_of_requests(data: bytes) -> tuple[str, ...] | None:
     """The models of the requests in a file of JSON lines; None: a line names none, or there are too many."""
     found: dict[str, None] = {}
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        line = data[start:end].strip()
-        start = end + 1
-        if not line:
-            continue
+    for line in _lines(data):
         try:
             found[_line.decode(line).body.model] = None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -277,6 +303,10 @@ def as_object_id(paths: PassedPaths, value: str, prefix: str) -> str:
     """The id of an object that is named by its id, its path or its address."""
     if not paths.is_named_by_path:
         return value
-    path = urlsplit(value).path if "://" in value else value
-    path = path.partition(prefix)[2] if prefix in path else path.lstrip("/")
+    path = _REPEATED.sub("/", unquote(urlsplit(value).path if "://" in value else value.partition("?")[0]))
+    path = _VERSION.sub("", path.partition(prefix)[2] if prefix in path else path).strip("/")
     return paths.object_id(path) or (value if is_id(value) else "")
+
+
+_REPEATED: Final = re.compile(r"/{2,}")
+_VERSION: Final = re.compile(r"^/?v\d[a-z0-9]{0,10}/")

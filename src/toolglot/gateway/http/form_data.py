@@ -18,11 +18,12 @@ MAX_VALUE_BYTES: Final = 64 * 1024
 """Of a field that is not a file."""
 
 _BOUNDARY: Final = re.compile(
-    r"""multipart/form-data\s*;\s*boundary=(?:"([^"\\]{1,70})"|([^\s;"\\]{1,70}))\s*""", re.IGNORECASE
+    r"""multipart/form-data\s{0,8};\s{0,8}boundary=(?:"([^"\\]{1,70})"|([^\s;"\\]{1,70}))\s{0,8}""", re.IGNORECASE
 )
-_HEADER: Final = re.compile(r"([A-Za-z0-9-]{1,100}):[ \t]*([^\r\n\x00]*?)[ \t]*")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _DISPOSITION: Final = re.compile(
-    r"""form-data\s*;\s*name="?(?P<name>[^"\\;\s=]{1,200})"?(?P<file>\s*;\s*filename="[^"]*")?(?:\s*;\s*filename\*=[^;"]*)?""",
+    r"""form-data\s{0,8};\s{0,8}name="?(?P<name>[^"\\;\s=]{1,200})"?"""
+    r"""(?P<file>\s{0,8};\s{0,8}filename="[^"]*")?(?:\s{0,8};\s{0,8}filename\*=[^;"]*)?""",
     re.IGNORECASE,
 )
 _PLAIN: Final = frozenset({"", "7bit", "8bit", "binary"})
@@ -73,10 +74,11 @@ def read_form(content_type: str, body: bytes) -> list[FormField]:
 def _read_part(head: bytes, value: memoryview) -> FormField:
     headers: dict[str, str] = {}
     for line in head.decode("utf-8", "replace").split("\r\n"):
-        found = _HEADER.fullmatch(line)
-        if found is None or found[1].lower() in headers:
+        name, colon, words = line.partition(":")
+        is_malformed = not colon or "\x00" in words or _HEADER_NAME.fullmatch(name) is None
+        if is_malformed or name.lower() in headers:
             raise _malformed("a header of a part is malformed, or there twice")
-        headers[found[1].lower()] = found[2]
+        headers[name.lower()] = words.strip(" \t")
     named = _DISPOSITION.fullmatch(headers.get("content-disposition", ""))
     if named is None:
         raise _malformed("the content-disposition of a part is malformed")

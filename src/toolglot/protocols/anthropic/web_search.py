@@ -10,6 +10,7 @@ from toolglot.conversation.web_search import OWN_MARK, Citation, SearchRun, WebS
 from toolglot.protocols.anthropic.form import PROTOCOL
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.fields.web_search import (
+    MAX_QUOTE,
     SearchCodec,
     SearchReader,
     list_of,
@@ -147,7 +148,7 @@ class _AnthropicSearch(SearchCodec):
                     "type": "web_search_result_location",
                     "url": each.page.url,
                     "title": each.page.title or None,
-                    "cited_text": each.quote or text[each.start : each.end],
+                    "cited_text": (each.quote or text[each.start : each.end])[:MAX_QUOTE],
                     "encrypted_index": "",
                 }
                 for each in citations

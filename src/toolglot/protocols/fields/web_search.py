@@ -13,6 +13,10 @@ from toolglot.conversation.web_search import Citation, FoundPage, SearchRun, Web
 from toolglot.protocols.fields.reading import Fields
 
 MAX_PAGES: Final = 500
+MAX_CITATIONS: Final = 500
+"""Of a reply: more are left out."""
+MAX_QUOTE: Final = 1_000
+"""Characters of a text that a citation repeats."""
 _LOCATION: Final = ("city", "region", "country", "timezone")
 
 

@@ -5,6 +5,7 @@ Its positions are bytes of UTF-8 within the text.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -12,7 +13,16 @@ from msgspec.structs import replace
 from toolglot.conversation import Extra, Form
 from toolglot.conversation.web_search import Citation, FoundPage, SearchRun, WebSearch
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.fields.web_search import SearchCodec, index_of, list_of, strings, text_of
+from toolglot.protocols.fields.web_search import (
+    MAX_CITATIONS,
+    MAX_PAGES,
+    MAX_QUOTE,
+    SearchCodec,
+    index_of,
+    list_of,
+    strings,
+    text_of,
+)
 from toolglot.protocols.gemini.form import PLAIN_REPLY, GeminiReply
 
 _FIELD: Final = "groundingMetadata"
@@ -57,21 +67,21 @@ class _GeminiSearch(SearchCodec):
         grounding: Any = (rest or {}).get(_FIELD)
         if not isinstance(grounding, dict):
             return None, ()
-        pages = [_page(chunk) for chunk in list_of(grounding.get("groundingChunks"))]
+        pages = [_page(chunk) for chunk in list_of(grounding.get("groundingChunks"))[:MAX_PAGES]]
         queries = strings(grounding.get("webSearchQueries"))
         found = tuple([page for page in pages if page.url])
         if not queries and not found:
             return None, ()
         positions = _Positions(text)
-        citations = [
+        citations = (
             Citation(pages[index], positions.of(segment, "startIndex"), positions.of(segment, "endIndex"))
             for support in list_of(grounding.get("groundingSupports"))
             if isinstance(support, dict)
             for segment in (support.get("segment"),)
             for index in list_of(support.get("groundingChunkIndices"))
             if type(index) is int and 0 <= index < len(pages) and pages[index].url
-        ]
-        return SearchRun(_ID, ", ".join(queries), found), tuple(citations)
+        )
+        return SearchRun(_ID, ", ".join(queries), found), tuple(islice(citations, MAX_CITATIONS))
 
     def without_search(self, form: Form | None, extra: Extra | None) -> tuple[Form | None, Extra | None]:
         rest = form.candidate_rest if isinstance(form, GeminiReply) else None
@@ -92,7 +102,7 @@ class _GeminiSearch(SearchCodec):
                 "segment": {
                     "startIndex": len(text[: each.start].encode(errors="surrogatepass")),
                     "endIndex": len(text[: each.end].encode(errors="surrogatepass")),
-                    "text": text[each.start : each.end],
+                    "text": text[each.start : each.end][:MAX_QUOTE],
                 },
                 "groundingChunkIndices": [index_by_url[each.page.url]],
             }

@@ -62,7 +62,6 @@ PROTOCOL: Final = Protocol(
             StoredCollection("containers"),
             StoredCollection("videos", runs_model=True),
             StoredCollection("fine_tuning/jobs", runs_model=True),
-            StoredCollection("evals", runs_model=True),
         ),
         references=words(
             "file_id file_ids input_file_id training_file validation_file vector_store_id vector_store_ids container"
