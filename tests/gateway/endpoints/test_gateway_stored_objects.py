@@ -265,6 +265,17 @@ def test_a_budget_of_money_needs_a_price_and_is_used_up_by_images(tmp_path: Path
             gate.sdk("b").images.generate(model="gpt-image-1", prompt="a cat")
 
 
+def test_a_repeated_key_does_not_hide_an_object_of_another_key(tmp_path: Path, provider: Provider) -> None:
+    with shared(tmp_path, provider, a={}, b={}) as gate:
+        secret = gate.sdk("a").files.create(file=("x.jsonl", LINES), purpose="batch")
+        own = gate.sdk("b").files.create(file=("x.jsonl", LINES), purpose="batch")
+        named = f'"input_file_id": "{secret.id}", "input_file_id": "{own.id}"'.encode()
+        body = b'{"endpoint": "/v1/chat/completions", "completion_window": "24h", ' + named + b"}"
+        got = ask(gate.served, "/v1/batches", body, key=gate.secrets["b"], headers={"content-type": "application/json"})
+        assert got.status == 400
+        assert "more than one way" in got.body["error"]["message"]
+
+
 def test_the_requests_of_a_batch_may_not_name_objects_of_another_key(tmp_path: Path, provider: Provider) -> None:
     with shared(tmp_path, provider, a={}, b={}) as gate:
         a, b = gate.sdk("a"), gate.sdk("b")

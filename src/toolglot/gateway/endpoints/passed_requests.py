@@ -150,9 +150,12 @@ def _query_references(paths: PassedPaths, request: ClientRequest) -> Iterator[st
 
 def _read_json(passed: PassedRequest, body: bytes, limits: Limits) -> BodyNames:
     try:
-        value = parse(body, limits=limits).value
+        parsed = parse(body, limits=limits)
     except InputError as error:
         raise refusal("bad_request", f"cannot read the body of the request: {error}", 400) from None
+    if parsed.repairs:  # a repeated key, a byte order mark, …
+        raise refusal("bad_request", f"the body can be read in more than one way: {parsed.repairs[0]}", 400)
+    value = parsed.value
     if not isinstance(value, dict):
         raise refusal("bad_request", "expected a JSON object as the body of the request", 400)
     models = _models_in(value)
