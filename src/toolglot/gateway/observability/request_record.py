@@ -41,7 +41,7 @@ DISCONNECTED: Final = "the client disconnected"
 _clock: Final = time.perf_counter
 
 
-class RecordedRequest:
+class RecordedClientRequest:
     """What the client sent."""
 
     __slots__ = ("action", "body", "client", "is_stream", "method", "model", "path", "source")
@@ -269,7 +269,7 @@ class RequestRecord:
         self, id: str, method: str, path: str, *, action: str = "", source: str = "", client: str = ""
     ) -> None:
         self.id = id
-        self.request = RecordedRequest(method, path, action=action, source=source, client=client)
+        self.request = RecordedClientRequest(method, path, action=action, source=source, client=client)
         self.route: RecordedRoute = _NO_ROUTE
         self.sent: RecordedRendering = _NOTHING_SENT
         self.calls = RecordedCalls()

@@ -22,8 +22,8 @@ from toolglot.referee.readers.forms import (
     ByKind,
     Each,
     Fields,
-    Form,
     FormFaults,
+    JsonForm,
     Typed,
     Values,
     fields,
@@ -46,16 +46,16 @@ _CACHE: Final = "cache_control"
 _MARK: Final = Fields({"type": Values(("ephemeral",)), "ttl": Values(("5m", "1h"))}, ("type",), null_is_absent=True)
 
 
-def _block(known: dict[str, Form], *required: str) -> Fields:
+def _block(known: dict[str, JsonForm], *required: str) -> Fields:
     return _form({_CACHE: _MARK, **known}, *required)
 
 
-_SOURCES: Final[dict[str, Form]] = {
+_SOURCES: Final[dict[str, JsonForm]] = {
     "base64": _form({"data": TEXT, "media_type": TEXT}, "data", "media_type"),
     "url": _form({"url": TEXT}, "url"),
     "file": _form({"file_id": TEXT}, "file_id"),
 }
-_DOCUMENT_SOURCES: Final[dict[str, Form]] = {
+_DOCUMENT_SOURCES: Final[dict[str, JsonForm]] = {
     **_SOURCES,
     "text": _form({"data": TEXT, "media_type": TEXT}, "data", "media_type"),
     "content": _form({"content": ByKind("a string or a list", {str: TEXT, list: LIST})}, "content"),
@@ -68,7 +68,7 @@ _DOCUMENT: Final = _block(
 _SEARCH_RESULT: Final = _block(
     {"content": LIST, "source": TEXT, "title": TEXT, "citations": OBJECT}, "content", "source", "title"
 )
-_IN_RESULTS: Final[dict[str, Form]] = {
+_IN_RESULTS: Final[dict[str, JsonForm]] = {
     "text": _TEXT,
     "image": _IMAGE,
     "document": _DOCUMENT,
@@ -129,7 +129,7 @@ _OWN: Final = (
 )
 """Blocks of the provider's own tools."""
 
-_BLOCKS: Final[dict[str, Form]] = {
+_BLOCKS: Final[dict[str, JsonForm]] = {
     "text": _TEXT,
     "image": _IMAGE,
     "document": _DOCUMENT,
@@ -204,7 +204,7 @@ class _ToolForm:
 
 _SIGNATURE_FIELDS: Final = ("extra_content", "thought_signature", "thoughtSignature")
 """Where proxies write the signatures of Gemini."""
-_SWITCH: Final[dict[str, Form]] = {"disable_parallel_tool_use": FLAG}
+_SWITCH: Final[dict[str, JsonForm]] = {"disable_parallel_tool_use": FLAG}
 _CHOICE: Final = Typed(
     {
         "auto": _form(_SWITCH),
@@ -213,7 +213,7 @@ _CHOICE: Final = Typed(
         "none": _form({}),
     }
 )
-_THINKING: Final[dict[str, Form]] = {
+_THINKING: Final[dict[str, JsonForm]] = {
     "enabled": _form({"budget_tokens": WHOLE, "display": TEXT, "block_binding": OBJECT}),
     "adaptive": _form({"display": TEXT, "block_binding": OBJECT}),
     "disabled": _form({}),

@@ -16,8 +16,8 @@ from toolglot.referee.readers.forms import (
     TEXT,
     Each,
     Fields,
-    Form,
     FormFaults,
+    JsonForm,
     Keyed,
     Only,
     Plain,
@@ -38,11 +38,11 @@ from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, 
 
 def _source(*names: str) -> Only:
     """The sources of a medium."""
-    known: dict[str, Form] = {"bytes": TEXT, "s3Location": _S3, "text": TEXT, "content": Each(Only({"text": TEXT}))}
+    known: dict[str, JsonForm] = {"bytes": TEXT, "s3Location": _S3, "text": TEXT, "content": Each(Only({"text": TEXT}))}
     return Only({name: known[name] for name in names})
 
 
-def _media(*formats: str, **more: Form) -> Fields:
+def _media(*formats: str, **more: JsonForm) -> Fields:
     source = _source("bytes", "s3Location")
     return _form({"format": Values(formats), "source": source, **more}, "format", "source")
 
@@ -107,7 +107,7 @@ _CITATIONS: Final = _form(
     }
 )
 _TOOL_CHANGE: Final = _form({"tool": _form({"type": SOME_TEXT, "name": SOME_TEXT, "serverName": SOME_TEXT})}, "tool")
-_RESULT_CONTENT: Final[dict[str, Form]] = {
+_RESULT_CONTENT: Final[dict[str, JsonForm]] = {
     "json": ANYTHING,
     "text": TEXT,
     "image": _IMAGE,

@@ -21,8 +21,8 @@ from toolglot.referee.readers.forms import (
     ByKind,
     Each,
     Fields,
-    Form,
     FormFaults,
+    JsonForm,
     Maybe,
     Typed,
     Values,
@@ -32,13 +32,13 @@ from toolglot.referee.readers.forms import (
 )
 
 
-def _part(field: str, form: Form, **more: Form) -> Fields:
+def _part(field: str, form: JsonForm, **more: JsonForm) -> Fields:
     """A content part, with its cache marker."""
-    marks: dict[str, Form] = {"cache_control": ANYTHING, "prompt_cache_breakpoint": ANYTHING}
+    marks: dict[str, JsonForm] = {"cache_control": ANYTHING, "prompt_cache_breakpoint": ANYTHING}
     return _form({field: form, **marks, **more}, field)
 
 
-def _url(**more: Form) -> ByKind:
+def _url(**more: JsonForm) -> ByKind:
     """A URL, plain or in an object."""
     return ByKind("an address", {str: TEXT, dict: _form({"url": TEXT, **more}, "url")})
 
@@ -46,7 +46,7 @@ def _url(**more: Form) -> ByKind:
 _AUDIO: Final = ByKind("audio", {str: TEXT, dict: _form({"data": TEXT, "format": TEXT}, "data", "format")})
 _THOUGHTS: Final = ByKind("a string or a list", {str: TEXT, list: LIST})
 TEXT_PART: Final = _part("text", TEXT)
-MEDIA_PARTS: Final[dict[str, Form]] = {
+MEDIA_PARTS: Final[dict[str, JsonForm]] = {
     "image_url": _part("image_url", _url(detail=TEXT), detail=TEXT),
     "input_audio": _part("input_audio", _AUDIO),
     "audio_url": _part("audio_url", _url()),
@@ -63,7 +63,7 @@ MEDIA_PARTS: Final[dict[str, Form]] = {
     "document_url": _part("document_url", TEXT, document_name=TEXT),
     "image_embeds": ANYTHING,
 }
-PARTS: Final[dict[str, Form]] = {
+PARTS: Final[dict[str, JsonForm]] = {
     "text": TEXT_PART,
     **MEDIA_PARTS,
     "refusal": _part("refusal", TEXT),
@@ -81,8 +81,8 @@ CALL: Final = _form(
         "extra_content": ANYTHING,
     }
 )
-_NAMED: Final[dict[str, Form]] = {"role": TEXT, "name": TEXT, "content": CONTENT, "cache_control": ANYTHING}
-MESSAGES: Final[dict[str, Form]] = {
+_NAMED: Final[dict[str, JsonForm]] = {"role": TEXT, "name": TEXT, "content": CONTENT, "cache_control": ANYTHING}
+MESSAGES: Final[dict[str, JsonForm]] = {
     "system": _form(_NAMED, "content"),
     "developer": _form(_NAMED, "content"),
     "user": _form(_NAMED, "content"),
@@ -108,7 +108,7 @@ FUNCTION: Final = _form({"name": TEXT, "description": TEXT, "parameters": OBJECT
 _GRAMMAR: Final = _form({"syntax": Values(("lark", "regex")), "definition": TEXT}, "syntax", "definition")
 _WRITING: Final = Typed({"text": _form({}), "grammar": _form({"grammar": _GRAMMAR}, "grammar")})
 CUSTOM: Final = _form({"name": TEXT, "description": TEXT, "format": _WRITING}, "name")
-_MARK: Final[dict[str, Form]] = {"cache_control": ANYTHING}
+_MARK: Final[dict[str, JsonForm]] = {"cache_control": ANYTHING}
 
 
 class ToolForm:
@@ -148,7 +148,7 @@ _FORMAT: Final = Typed(
         "python": ANYTHING,
     }
 )
-_TYPED: Final[dict[str, Form]] = {
+_TYPED: Final[dict[str, JsonForm]] = {
     "model": TEXT,
     "messages": Each(Typed(MESSAGES, key="role")),
     "tools": Each(ToolForm()),

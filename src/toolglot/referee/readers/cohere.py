@@ -15,8 +15,8 @@ from toolglot.referee.readers.forms import (
     WHOLE,
     ByKind,
     Each,
-    Form,
     FormFaults,
+    JsonForm,
     Typed,
     Values,
     fields,
@@ -32,11 +32,11 @@ from toolglot.referee.readers.forms import (
 from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 
-def _content(table: dict[str, Form]) -> ByKind:
+def _content(table: dict[str, JsonForm]) -> ByKind:
     return ByKind("a string or a list of parts", {str: TEXT, list: Each(Typed(table))})
 
 
-_TYPE: Final[dict[str, Form]] = {"type": ANYTHING}
+_TYPE: Final[dict[str, JsonForm]] = {"type": ANYTHING}
 _TEXT_PART: Final = _form({**_TYPE, "text": TEXT}, "text")
 _DOCUMENT: Final = _form({"data": OBJECT, "id": TEXT}, "data")
 _IMAGE: Final = _form({"url": TEXT, "detail": Values(("auto", "low", "high"))}, "url")
@@ -62,7 +62,7 @@ _CITATION: Final = _form(
         "type": Values(("TEXT_CONTENT", "THINKING_CONTENT", "PLAN")),
     }
 )
-_ROLE: Final[dict[str, Form]] = {"role": ANYTHING}
+_ROLE: Final[dict[str, JsonForm]] = {"role": ANYTHING}
 _MESSAGE: Final = Typed(
     {
         "user": _form(

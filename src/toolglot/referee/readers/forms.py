@@ -53,11 +53,11 @@ class FormFaults:
         return tuple(step(path, name) for path, names in self._extras.items() for name in names)
 
 
-class Form(Protocol):
+class JsonForm(Protocol):
     def check(self, value: Any, path: str, found: FormFaults) -> None: ...
 
 
-def look(value: Any, form: Form, path: str = "$") -> FormFaults:
+def look(value: Any, form: JsonForm, path: str = "$") -> FormFaults:
     """Everything in a value that differs from a form."""
     found = FormFaults()
     form.check(value, path, found)
@@ -96,7 +96,7 @@ class Anything(Struct, frozen=True):
 class Maybe(Struct, frozen=True):
     """A value that may be null."""
 
-    form: Form
+    form: JsonForm
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
         if value is not None:
@@ -155,7 +155,7 @@ class Values(Struct, frozen=True):
 class Each(Struct, frozen=True):
     """A list."""
 
-    form: Form
+    form: JsonForm
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not isinstance(value, list):
@@ -168,7 +168,7 @@ class Each(Struct, frozen=True):
 class OneOrEach(Struct, frozen=True):
     """A list of objects, or one object instead of the list."""
 
-    form: Form
+    form: JsonForm
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
         if isinstance(value, dict):
@@ -180,7 +180,7 @@ class OneOrEach(Struct, frozen=True):
 class Keyed(Struct, frozen=True):
     """An object whose keys are the caller's own."""
 
-    form: Form
+    form: JsonForm
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
         if not isinstance(value, dict):
@@ -193,7 +193,7 @@ class Keyed(Struct, frozen=True):
 class Fields(Struct, frozen=True):
     """An object with known fields."""
 
-    known: Mapping[str, Form]
+    known: Mapping[str, JsonForm]
     required: tuple[str, ...] = ()
     rules: Mapping[str, str] = {}
     """The ids of rules that require a field."""
@@ -214,17 +214,17 @@ class Fields(Struct, frozen=True):
                 form.check(member, step(path, key), found)
 
 
-def form_of(known: Mapping[str, Form], *required: str, rules: Mapping[str, str] | None = None) -> Fields:
+def form_of(known: Mapping[str, JsonForm], *required: str, rules: Mapping[str, str] | None = None) -> Fields:
     """An object with these fields."""
     return Fields(known, required, rules or {})
 
 
-def lenient_form(known: Mapping[str, Form], *required: str, rules: Mapping[str, str] | None = None) -> Fields:
+def lenient_form(known: Mapping[str, JsonForm], *required: str, rules: Mapping[str, str] | None = None) -> Fields:
     """An object of an API that reads null as missing."""
     return Fields(known, required, rules or {}, null_is_absent=True)
 
 
-def lenient_typed_form(known: Mapping[str, Form], *required: str) -> Fields:
+def lenient_typed_form(known: Mapping[str, JsonForm], *required: str) -> Fields:
     """The same, with a `type` that is already known."""
     return lenient_form({"type": ANYTHING, **known}, *required)
 
@@ -232,7 +232,7 @@ def lenient_typed_form(known: Mapping[str, Form], *required: str) -> Fields:
 class Only(Struct, frozen=True):
     """An object with exactly one of the known fields, which is its kind."""
 
-    known: Mapping[str, Form]
+    known: Mapping[str, JsonForm]
     rule: str = ""
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
@@ -249,9 +249,9 @@ class Only(Struct, frozen=True):
 class Typed(Struct, frozen=True):
     """An object whose form depends on one of its fields."""
 
-    table: Mapping[str, Form]
+    table: Mapping[str, JsonForm]
     key: str = "type"
-    otherwise: Form | None = None
+    otherwise: JsonForm | None = None
     """Its form when the field is missing."""
     rule: str = ""
 
@@ -276,7 +276,7 @@ class ByKind(Struct, frozen=True):
     """A value of one of several JSON types, each with its own form."""
 
     what: str
-    table: Mapping[type, Form]
+    table: Mapping[type, JsonForm]
     rule: str = ""
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
@@ -291,7 +291,7 @@ class ByKind(Struct, frozen=True):
 class Also(Struct, frozen=True):
     """A form, and a demand that concerns several fields of the object at once."""
 
-    form: Form
+    form: JsonForm
     demand: Callable[[dict[str, Any], str, FormFaults], None]
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:

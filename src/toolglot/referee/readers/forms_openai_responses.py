@@ -19,8 +19,8 @@ from toolglot.referee.readers.forms import (
     Also,
     ByKind,
     Each,
-    Form,
     FormFaults,
+    JsonForm,
     Keyed,
     Maybe,
     Typed,
@@ -57,8 +57,8 @@ def _check_identity(item: dict[str, Any], path: str, found: FormFaults) -> None:
 
 
 _OUTPUT_OF_CALL: Final = content(INPUT)
-_POINT: Final[dict[str, Form]] = {"x": WHOLE, "y": WHOLE}
-_KEYS: Final[dict[str, Form]] = {"keys": Maybe(TEXTS)}
+_POINT: Final[dict[str, JsonForm]] = {"x": WHOLE, "y": WHOLE}
+_KEYS: Final[dict[str, JsonForm]] = {"keys": Maybe(TEXTS)}
 _ACTION: Final = Typed(
     {
         "click": typed_form(
@@ -78,12 +78,12 @@ _ACTION: Final = Typed(
 )
 _SAFETY_CHECKS: Final = Each(form_of({"id": TEXT, "code": TEXT_OR_NULL, "message": TEXT_OR_NULL}, "id"))
 _SEARCHED: Final = Values(("in_progress", "searching", "completed", "incomplete", "failed"))
-_EXECUTION: Final[dict[str, Form]] = {"execution": Values(("server", "client"))}
+_EXECUTION: Final[dict[str, JsonForm]] = {"execution": Values(("server", "client"))}
 _CODED: Final = typed_form({"code": WHOLE, "message": TEXT}, "code", "message")
 _PATCH: Final = typed_form({"diff": TEXT, "path": TEXT}, "diff", "path")
-_MCP: Final[dict[str, Form]] = {"id": TEXT, "arguments": TEXT, "name": TEXT, "server_label": TEXT}
-_PROGRAM: Final[dict[str, Form]] = {"id": TEXT, "call_id": TEXT}
-_FORMAT: Final[dict[str, Form]] = {
+_MCP: Final[dict[str, JsonForm]] = {"id": TEXT, "arguments": TEXT, "name": TEXT, "server_label": TEXT}
+_PROGRAM: Final[dict[str, JsonForm]] = {"id": TEXT, "call_id": TEXT}
+_FORMAT: Final[dict[str, JsonForm]] = {
     "text": typed_form({}),
     "json_schema": typed_form(
         {"name": TEXT, "schema": OBJECT, "description": TEXT, "strict": Maybe(FLAG)},
@@ -92,7 +92,7 @@ _FORMAT: Final[dict[str, Form]] = {
     ),
     "json_object": typed_form({}),
 }
-ITEMS: Final[dict[str, Form]] = {
+ITEMS: Final[dict[str, JsonForm]] = {
     "message": MESSAGE,
     "function_call": typed_form(
         {

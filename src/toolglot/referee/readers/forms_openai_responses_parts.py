@@ -20,7 +20,7 @@ from toolglot.referee.readers.forms import (
     ByKind,
     Each,
     Fields,
-    Form,
+    JsonForm,
     Keyed,
     Maybe,
     Typed,
@@ -29,7 +29,7 @@ from toolglot.referee.readers.forms import (
 )
 
 
-def typed_form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
+def typed_form(known: dict[str, JsonForm], *required: str, rules: dict[str, str] | None = None) -> Fields:
     """An object whose type is already known."""
     return Fields({"type": ANYTHING, **known}, required, rules or {})
 
@@ -39,14 +39,14 @@ def one_or_null(*allowed: str) -> Maybe:
 
 
 TEXT_OR_NULL: Final = Maybe(TEXT)
-_PASSED_THROUGH: Final[dict[str, Form]] = {"internal_chat_message_metadata_passthrough": OBJECT}
+_PASSED_THROUGH: Final[dict[str, JsonForm]] = {"internal_chat_message_metadata_passthrough": OBJECT}
 """What Codex 0.169 sends with items to OpenAI itself. OpenAI does not describe it."""
-ID: Final[dict[str, Form]] = {"id": TEXT_OR_NULL, **_PASSED_THROUGH}
-CALL_ID: Final[dict[str, Form]] = {"call_id": TEXT}
+ID: Final[dict[str, JsonForm]] = {"id": TEXT_OR_NULL, **_PASSED_THROUGH}
+CALL_ID: Final[dict[str, JsonForm]] = {"call_id": TEXT}
 RULES: Final = {"call_id": "openai-responses-id-required"}
 STATUS: Final = Values(("in_progress", "completed", "incomplete"))
-RUN_STATUS: Final[dict[str, Form]] = {"status": Maybe(STATUS)}
-CALLER: Final[dict[str, Form]] = {
+RUN_STATUS: Final[dict[str, JsonForm]] = {"status": Maybe(STATUS)}
+CALLER: Final[dict[str, JsonForm]] = {
     "caller": Maybe(Typed({"direct": typed_form({}), "program": typed_form({"caller_id": TEXT}, "caller_id")}))
 }
 EFFORT: Final = one_or_null("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -54,13 +54,13 @@ SUMMARY: Final = one_or_null("auto", "concise", "detailed")
 
 # --- content ----------------------------------------------------------------------------------------
 
-_BREAKPOINT: Final[dict[str, Form]] = {
+_BREAKPOINT: Final[dict[str, JsonForm]] = {
     "prompt_cache_breakpoint": Maybe(
         form_of({"mode": Values(("explicit",)), "ttl": Values(("30m", "12h"))}, "mode"),
     )
 }
 _INPUT_TEXT: Final = typed_form({"text": TEXT, **_BREAKPOINT}, "text")
-INPUT: Final[dict[str, Form]] = {
+INPUT: Final[dict[str, JsonForm]] = {
     "input_text": _INPUT_TEXT,
     "input_image": typed_form(
         {
@@ -81,8 +81,8 @@ INPUT: Final[dict[str, Form]] = {
         }
     ),
 }
-_SPAN: Final[dict[str, Form]] = {"start_index": WHOLE, "end_index": WHOLE}
-_CITED_FILE: Final[dict[str, Form]] = {"file_id": TEXT, "filename": TEXT}
+_SPAN: Final[dict[str, JsonForm]] = {"start_index": WHOLE, "end_index": WHOLE}
+_CITED_FILE: Final[dict[str, JsonForm]] = {"file_id": TEXT, "filename": TEXT}
 _ANNOTATION: Final = Typed(
     {
         "file_citation": typed_form({**_CITED_FILE, "index": WHOLE}, *_CITED_FILE, "index"),
@@ -93,8 +93,8 @@ _ANNOTATION: Final = Typed(
         "file_path": typed_form({"file_id": TEXT, "index": WHOLE}, "file_id", "index"),
     }
 )
-_TOKEN: Final[dict[str, Form]] = {"token": TEXT, "bytes": Each(WHOLE), "logprob": NUMBER}
-_OUTPUT: Final[dict[str, Form]] = {
+_TOKEN: Final[dict[str, JsonForm]] = {"token": TEXT, "bytes": Each(WHOLE), "logprob": NUMBER}
+_OUTPUT: Final[dict[str, JsonForm]] = {
     "output_text": typed_form(
         {
             "text": TEXT,
@@ -112,11 +112,11 @@ _OUTPUT: Final[dict[str, Form]] = {
 _BY_ROLE: Final = "openai-responses-role-content"
 
 
-def content(table: dict[str, Form]) -> ByKind:
+def content(table: dict[str, JsonForm]) -> ByKind:
     return ByKind("a string or a list of parts", {str: TEXT, list: Each(Typed(table, rule=_BY_ROLE))})
 
 
-_MESSAGE_FIELDS: Final[dict[str, Form]] = {
+_MESSAGE_FIELDS: Final[dict[str, JsonForm]] = {
     "type": ANYTHING,
     "role": ANYTHING,
     **ID,
@@ -136,23 +136,23 @@ MESSAGE: Final = Typed(
 
 # --- tools ------------------------------------------------------------------------------------------
 
-_CALLERS: Final[dict[str, Form]] = {"allowed_callers": Maybe(Each(Values(("direct", "programmatic"))))}
+_CALLERS: Final[dict[str, JsonForm]] = {"allowed_callers": Maybe(Each(Values(("direct", "programmatic"))))}
 _NETWORK: Final = Typed(
     {
         "disabled": typed_form({}),
         "allowlist": typed_form({"allowed_domains": TEXTS, "domain_secrets": Each(OBJECT)}, "allowed_domains"),
     }
 )
-_CONTAINER: Final[dict[str, Form]] = {
+_CONTAINER: Final[dict[str, JsonForm]] = {
     "file_ids": TEXTS,
     "memory_limit": one_or_null("1g", "4g", "16g", "64g"),
     "network_policy": _NETWORK,
 }
-ENVIRONMENT: Final[dict[str, Form]] = {
+ENVIRONMENT: Final[dict[str, JsonForm]] = {
     "local": typed_form({"skills": Each(OBJECT)}),
     "container_reference": typed_form({"container_id": TEXT}, "container_id"),
 }
-_LOCATION: Final[dict[str, Form]] = {
+_LOCATION: Final[dict[str, JsonForm]] = {
     "search_context_size": Values(("low", "medium", "high")),
     "user_location": Maybe(
         form_of(
@@ -224,18 +224,18 @@ _FILTER: Final = Typed(
         ),
     )
 )
-PICTURE: Final[dict[str, Form]] = {
+PICTURE: Final[dict[str, JsonForm]] = {
     "action": Values(("generate", "edit", "auto")),
     "background": Values(("transparent", "opaque", "auto")),
     "output_format": Values(("png", "webp", "jpeg", "gif", "svg")),
     "quality": Values(("low", "medium", "high", "xhigh", "max", "auto")),
 }
-_SEARCHED: Final[dict[str, Form]] = {"search_content_types": Each(Values(("text", "image"))), **_LOCATION}
+_SEARCHED: Final[dict[str, JsonForm]] = {"search_content_types": Each(Values(("text", "image"))), **_LOCATION}
 _WEB_SEARCH: Final = typed_form(
     {"external_web_access": FLAG, "filters": Maybe(form_of({"allowed_domains": Maybe(TEXTS)})), **_SEARCHED}
 )
 _WEB_SEARCH_PREVIEW: Final = typed_form(_SEARCHED)
-TOOLS: Final[dict[str, Form]] = {
+TOOLS: Final[dict[str, JsonForm]] = {
     "function": _FUNCTION,
     "custom": _CUSTOM,
     "namespace": typed_form(

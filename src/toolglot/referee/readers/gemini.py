@@ -22,8 +22,8 @@ from toolglot.referee.readers.forms import (
     Bytes,
     Each,
     Fields,
-    Form,
     FormFaults,
+    JsonForm,
     Keyed,
     Numeric,
     OneOrEach,
@@ -42,7 +42,7 @@ def _snake(name: str) -> str:
     return re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name)
 
 
-def _form(known: dict[str, Form]) -> Fields:
+def _form(known: dict[str, JsonForm]) -> Fields:
     """A message: every field is optional, in both spellings."""
     return Fields(known | {_snake(name): form for name, form in known.items()}, null_is_absent=True)
 
@@ -168,7 +168,7 @@ _FUNCTION: Final = _form(
         "behavior": _names("UNSPECIFIED", "BLOCKING", "NON_BLOCKING"),
     }
 )
-_SERVER_TOOLS: Final[dict[str, Form]] = {
+_SERVER_TOOLS: Final[dict[str, JsonForm]] = {
     "googleSearch": _form(
         {
             "searchTypes": _form({"webSearch": _form({}), "imageSearch": _form({})}),
