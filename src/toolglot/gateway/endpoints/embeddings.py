@@ -26,6 +26,7 @@ from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.observability.record_text import report_header
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRendering, RecordedRoute, RequestRecord
+from toolglot.gateway.routing.foreign_objects import refuse_foreign_objects
 from toolglot.gateway.services import Services
 from toolglot.profiles import Profile
 from toolglot.protocols.base import get
@@ -118,6 +119,7 @@ class EmbeddingCall:
         renamed = rename_model(received, self._source, target.model)
         if renamed is not received.fields:
             body = msgspec.json.encode(renamed)
+        await refuse_foreign_objects(self._services, self._request.client, target.protocol, body, self._request.values)
         self._record.sent = RecordedRendering(target.name, body)
         path = embeddings_path(target, target.model, self._endpoint.provider_path) + forwarded_query(self._request)
         data, response = await self._call(upstream, target, path, body)
