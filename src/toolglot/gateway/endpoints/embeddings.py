@@ -33,7 +33,7 @@ from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.embeddings import (
     ReceivedEmbeddings,
-    counted_tokens,
+    checked_tokens,
     read_embeddings,
     rename_model,
     reply_embeddings,
@@ -123,7 +123,7 @@ class EmbeddingCall:
         self._record.sent = RecordedRendering(target.name, body)
         path = embeddings_path(target, target.model, self._endpoint.provider_path) + forwarded_query(self._request)
         data, response = await self._call(upstream, target, path, body)
-        tokens = await offloading.run(0, len(data), lambda: counted_tokens(data, target))
+        tokens = await self._read_reply(upstream, len(data), lambda: checked_tokens(data, received.request, target))
         await self._respond(data, tokens, response, target.model)
 
     # --- another provider -----------------------------------------------------------------------------
@@ -145,11 +145,7 @@ class EmbeddingCall:
             body, reply = reply_embeddings(replies, shown, target, self._source, reply_id=id)
             return msgspec.json.encode(body), reply.input_tokens
 
-        try:
-            data, tokens = await offloading.run(0, size, convert)
-        except InputError as error:
-            message = f"{upstream.name} sent a reply that cannot be read: {error.message}"
-            raise ProviderError(Failure("bad_output", message)) from None
+        data, tokens = await self._read_reply(upstream, size, convert)
         await self._respond(data, tokens, response, target.model)
 
     async def _call_each(
@@ -173,6 +169,13 @@ class EmbeddingCall:
 
     async def _offload(self, work: Callable[[], T]) -> T:
         return await offloading.run(self._request.values, len(self._request.body), work)
+
+    async def _read_reply(self, upstream: Upstream, size: int, read: Callable[[], T]) -> T:
+        try:
+            return await offloading.run(0, size, read)
+        except InputError as error:
+            message = f"{upstream.name} sent a reply that cannot be read: {error.message}"
+            raise ProviderError(Failure("bad_output", message)) from None
 
     async def _call(self, upstream: Upstream, target: Profile, path: str, body: bytes) -> tuple[bytes, HttpResponse]:
         """The reply to one body, with retries."""

@@ -52,7 +52,7 @@ from toolglot.gateway.services import Services
 from toolglot.gateway.state.owned_objects import OwnedObject
 from toolglot.protocols.base import Protocol, family
 from toolglot.store import StoreError
-from toolglot.upstream import HttpResponse, Upstream
+from toolglot.upstream import PROVIDERS, HttpResponse, Upstream
 
 NOT_COUNTED: Final = Entry(
     action="assumed",
@@ -136,6 +136,8 @@ class PassThrough:
         if known and len(chosen) == 1:
             return chosen[0]
         where = f"{request.method} {request.path[:200]}"
+        if known and passed.is_known and not of_kind:
+            raise refusal("not_found", f"{where} needs an upstream of {_upstream_to_set(protocol)}", 404)
         if not known or not of_kind:
             raise refusal("not_found", f"unknown path: {where}; neither the gateway nor an upstream has it", 404)
         names = ", ".join(upstream.name for upstream in of_kind)
@@ -431,6 +433,16 @@ def _batch_file(
     if not passed.is_batch or len(names.references) != 1:
         return None
     return used.get(as_object_id(protocol.passed, names.references[0], protocol.service_prefix))
+
+
+def _upstream_to_set(protocol: Protocol) -> str:
+    """The provider whose paths these are, and how it is configured."""
+    provider = PROVIDERS.get(protocol.provider)
+    if provider is None:
+        return f"the protocol {protocol.name}: configure one in [upstreams]"
+    variables = " or ".join(provider.key_env)
+    table = f"add [upstreams.{provider.name}] to toolglot.toml"
+    return f"{provider.title}: set {variables}, or {table}" if variables else f"{provider.title}: {table}"
 
 
 def upstreams_of(protocol: Protocol, upstreams: Upstreams) -> tuple[list[Upstream], list[Upstream]]:
