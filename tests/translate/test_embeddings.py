@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from toolglot.errors import InputError, RefusedError
 from toolglot.protocols.base import EmbeddingCodec, codec
 from toolglot.protocols.fields.vectors import base64_of, vector_of
 from toolglot.translate.embeddings import (
-    counted_tokens,
+    checked_tokens,
     read_embeddings,
     reply_embeddings,
     request_embeddings,
@@ -96,8 +97,15 @@ def test_floats_survive_base64(vector: list[float]) -> None:
     assert vector_of(base64_of(vector), "$") == vector
 
 
-def test_a_number_that_no_32_bit_float_holds_is_infinite_in_base64() -> None:
-    assert vector_of(base64_of([1e300, -1e300, 1.0]), "$") == [float("inf"), float("-inf"), 1.0]
+def test_a_number_that_no_32_bit_float_holds_is_not_written_as_base64() -> None:
+    with pytest.raises(InputError, match="32-bit float"):
+        base64_of([1e300, 1.0])
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_in_base64_that_is_not_finite_is_refused(number: float) -> None:
+    with pytest.raises(InputError, match="not finite"):
+        vector_of(base64_of([1.0, number]), "$")
 
 
 def test_a_reply_out_of_order_is_sorted_by_its_indices() -> None:
@@ -125,7 +133,8 @@ def test_a_reply_that_cannot_be_used_is_an_error(data: bytes) -> None:
     openai = profiles.get("openai")
     with pytest.raises(InputError):
         reply_embeddings([data], EmbeddingRequest(("a",)), openai, openai)
-    assert counted_tokens(data, openai) is None
+    with pytest.raises(InputError):
+        checked_tokens(data, EmbeddingRequest(("a",)), openai)
 
 
 @pytest.mark.parametrize(
@@ -156,3 +165,29 @@ def test_what_only_the_own_provider_knows_is_dropped_and_reported() -> None:
 def test_a_provider_without_embeddings_is_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="Anthropic Messages has no embeddings"):
         request_embeddings(EmbeddingRequest(("a",), "m"), profiles.get("anthropic"), profiles.get("openai"))
+
+
+@pytest.mark.parametrize("count", [-1, 2**62, 10**15])
+def test_a_count_of_tokens_that_cannot_be_true_is_not_taken(count: int) -> None:
+    openai = profiles.get("openai", "text-embedding-3-small")
+    usage = {"prompt_tokens": count, "total_tokens": count}
+    data = json.dumps({"data": [{"index": 0, "embedding": [1.0]}], "usage": usage}).encode()
+    request = EmbeddingRequest(("a",), model="text-embedding-3-small")
+    assert checked_tokens(data, request, openai) is None
+    assert reply_embeddings([data], request, openai, openai)[1].input_tokens is None
+
+
+@pytest.mark.parametrize(
+    "vectors", [[], [[1.0], [2.0]], [base64_of([math.nan])], [base64_of([1.0])[:-3]], ["no base64"], [["x"]], [None]]
+)
+def test_a_reply_of_the_clients_own_provider_is_one_vector_of_finite_numbers_for_each_input(vectors: list[Any]) -> None:
+    openai = profiles.get("openai", "text-embedding-3-small")
+    data = json.dumps({"data": [{"index": i, "embedding": each} for i, each in enumerate(vectors)]}).encode()
+    with pytest.raises(InputError):
+        checked_tokens(data, EmbeddingRequest(("a",)), openai)
+
+
+def test_vectors_of_other_numbers_are_the_providers_own() -> None:
+    cohere = profiles.get("cohere", "embed-v4.0")
+    data = json.dumps({"embeddings": {"int8": [[1, 2]]}}).encode()
+    assert checked_tokens(data, EmbeddingRequest(("a",), number_types=("int8",)), cohere) is None

@@ -34,7 +34,7 @@ from toolglot.gateway.endpoints.embeddings import EmbeddingCall
 from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
 from toolglot.gateway.endpoints.openapi import OPEN
-from toolglot.gateway.endpoints.pass_through import PassThrough, refuse_foreign_objects
+from toolglot.gateway.endpoints.pass_through import PassThrough
 from toolglot.gateway.endpoints.response_socket import ResponseSockets
 from toolglot.gateway.endpoints.table import DEFAULT_SOURCE, GatewayEndpoint, client_protocol, find
 from toolglot.gateway.http import offloading
@@ -451,7 +451,6 @@ class Gateway:
             request.values = await offloading.count_values(request.body)
             request.hold(VALUE_BYTES * request.values)
             record.arrive(request.body)
-            await refuse_foreign_objects(self._services, request)
         await self._serve_endpoint(endpoint, request, record)
 
     async def _serve_endpoint(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:

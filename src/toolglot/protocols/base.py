@@ -694,6 +694,11 @@ def records() -> tuple[Protocol, ...]:
     return tuple(get(name) for name in _packages)
 
 
+def family(protocol: Protocol) -> tuple[Protocol, ...]:
+    """The protocols of one provider, as one SDK speaks them; a protocol without an SDK is alone."""
+    return tuple(record for record in records() if record == protocol or (record.sdk and record.sdk == protocol.sdk))
+
+
 def register(package: str) -> Protocol:
     """Add the protocol of a package that has the same files as those of toolglot.
 

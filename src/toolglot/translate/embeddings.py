@@ -104,18 +104,32 @@ def reply_embeddings(
     parts = [decode(data, target) for data in replies]
     vectors = tuple([vector for part in parts for vector in part.vectors])
     if len(vectors) != len(request.inputs):
-        raise InputError(f"the reply has {len(vectors)} vectors for {len(request.inputs)} inputs")
+        raise _wrong_number(vectors, request)
     counts = [count for part in parts if (count := _possible(part.input_tokens)) is not None]
     reply = EmbeddingReply(vectors, request.model or parts[0].model, sum(counts) if counts else None, reply_id)
     return _codec(source).encode_reply(reply, request), reply
 
 
-def counted_tokens(data: bytes, target: Profile) -> int | None:
-    """The tokens that a reply reports; None: it reports none, or is not one with vectors of floats."""
+def checked_tokens(data: bytes, request: EmbeddingRequest, target: Profile) -> int | None:
+    """The tokens that a reply of the client's own provider reports; None: it reports none.
+
+    Raises an InputError if it is not one vector of finite numbers for each input. Vectors of other numbers, and replies
+    to older endpoints and to requests with fields that are not known here, are the provider's own and not read.
+    """
+    is_known = request.number_types == (FLOAT,) and not request.extra and not request.form
     try:
-        return _possible(_codec(target).decode_reply(data, target).input_tokens)
+        reply = _codec(target).decode_reply(data, target)
     except InputError:
+        if is_known:
+            raise
         return None
+    if is_known and len(reply.vectors) != len(request.inputs):
+        raise _wrong_number(reply.vectors, request)
+    return _possible(reply.input_tokens)
+
+
+def _wrong_number(vectors: Sequence[object], request: EmbeddingRequest) -> InputError:
+    return InputError(f"the reply has {len(vectors)} vectors for {len(request.inputs)} inputs")
 
 
 def _possible(count: int | None) -> int | None:

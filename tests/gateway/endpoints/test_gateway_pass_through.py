@@ -116,6 +116,31 @@ def test_embeddings_of_an_unknown_model_do_not_go_to_a_provider_with_names_of_it
     assert provider.seen == []
 
 
+@pytest.mark.parametrize(
+    ("path", "variable"),
+    [
+        ("/v1/files", "OPENAI_API_KEY"),
+        ("/v1/batches", "OPENAI_API_KEY"),
+        ("/v1/images/generations", "OPENAI_API_KEY"),
+        ("/v1/audio/speech", "OPENAI_API_KEY"),
+        ("/v1/messages/batches", "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_without_an_upstream_the_error_says_which_one_to_set(provider: Provider, path: str, variable: str) -> None:
+    with passing(provider, "mine", kind="cohere") as url:
+        got = ask(url, path, {"model": "m"})
+    assert got.status == 404
+    assert f"set {variable}" in got.body["error"]["message"]
+    assert "[upstreams." in got.body["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/evals", "/v1/evals/eval_1/runs"])
+def test_evals_are_passed_through_to_a_provider_without_client_keys(provider: Provider, path: str) -> None:
+    with passing(provider, "openai") as url:
+        assert ask(url, path, {"data_source_config": {}}).status == 201
+    assert [seen[1] for seen in provider.seen] == [path]
+
+
 def test_with_two_upstreams_that_could_have_it_neither_is_called(provider: Provider) -> None:
     with passing(provider, "one", "two") as url:
         got = ask(url, "/v1/moderations", {"model": "m"})

@@ -26,13 +26,14 @@ from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.observability.record_text import report_header
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRendering, RecordedRoute, RequestRecord
+from toolglot.gateway.routing.foreign_objects import refuse_foreign_objects
 from toolglot.gateway.services import Services
 from toolglot.profiles import Profile
 from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.embeddings import (
     ReceivedEmbeddings,
-    counted_tokens,
+    checked_tokens,
     read_embeddings,
     rename_model,
     reply_embeddings,
@@ -118,10 +119,11 @@ class EmbeddingCall:
         renamed = rename_model(received, self._source, target.model)
         if renamed is not received.fields:
             body = msgspec.json.encode(renamed)
+        await refuse_foreign_objects(self._services, self._request.client, target.protocol, body, self._request.values)
         self._record.sent = RecordedRendering(target.name, body)
         path = embeddings_path(target, target.model, self._endpoint.provider_path) + forwarded_query(self._request)
         data, response = await self._call(upstream, target, path, body)
-        tokens = await offloading.run(0, len(data), lambda: counted_tokens(data, target))
+        tokens = await self._read_reply(upstream, len(data), lambda: checked_tokens(data, received.request, target))
         await self._respond(data, tokens, response, target.model)
 
     # --- another provider -----------------------------------------------------------------------------
@@ -143,11 +145,7 @@ class EmbeddingCall:
             body, reply = reply_embeddings(replies, shown, target, self._source, reply_id=id)
             return msgspec.json.encode(body), reply.input_tokens
 
-        try:
-            data, tokens = await offloading.run(0, size, convert)
-        except InputError as error:
-            message = f"{upstream.name} sent a reply that cannot be read: {error.message}"
-            raise ProviderError(Failure("bad_output", message)) from None
+        data, tokens = await self._read_reply(upstream, size, convert)
         await self._respond(data, tokens, response, target.model)
 
     async def _call_each(
@@ -171,6 +169,13 @@ class EmbeddingCall:
 
     async def _offload(self, work: Callable[[], T]) -> T:
         return await offloading.run(self._request.values, len(self._request.body), work)
+
+    async def _read_reply(self, upstream: Upstream, size: int, read: Callable[[], T]) -> T:
+        try:
+            return await offloading.run(0, size, read)
+        except InputError as error:
+            message = f"{upstream.name} sent a reply that cannot be read: {error.message}"
+            raise ProviderError(Failure("bad_output", message)) from None
 
     async def _call(self, upstream: Upstream, target: Profile, path: str, body: bytes) -> tuple[bytes, HttpResponse]:
         """The reply to one body, with retries."""

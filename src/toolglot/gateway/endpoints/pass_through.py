@@ -20,7 +20,6 @@ from msgspec import Raw
 
 from toolglot import profiles
 from toolglot.conversation.report import Entry
-from toolglot.errors import InputError
 from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey
 from toolglot.gateway.endpoints.passed_replies import (
     ENDED,
@@ -45,16 +44,15 @@ from toolglot.gateway.endpoints.table import client_protocol
 from toolglot.gateway.endpoints.upstream_body import read_upstream_body
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.compressed_bodies import read_body
-from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, refusal
+from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.observability.request_record import RecordedRendering, RecordedRoute, RequestRecord
+from toolglot.gateway.routing.foreign_objects import no_object
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.owned_objects import OwnedObject
-from toolglot.jsontext import parse
-from toolglot.limits import Limits
-from toolglot.protocols.base import Protocol, records
+from toolglot.protocols.base import Protocol, family
 from toolglot.store import StoreError
-from toolglot.upstream import HttpResponse, Upstream
+from toolglot.upstream import PROVIDERS, HttpResponse, Upstream
 
 NOT_COUNTED: Final = Entry(
     action="assumed",
@@ -138,6 +136,8 @@ class PassThrough:
         if known and len(chosen) == 1:
             return chosen[0]
         where = f"{request.method} {request.path[:200]}"
+        if known and passed.is_known and not of_kind:
+            raise refusal("not_found", f"{where} needs an upstream of {_upstream_to_set(protocol)}", 404)
         if not known or not of_kind:
             raise refusal("not_found", f"unknown path: {where}; neither the gateway nor an upstream has it", 404)
         names = ", ".join(upstream.name for upstream in of_kind)
@@ -206,7 +206,7 @@ class PassThrough:
         if ring.is_shared:
             for id in wanted:
                 if id not in found or found[id].owner != client:
-                    raise _no_object(id)
+                    raise no_object(id)
             await self._objects.renew(found)
         return found
 
@@ -426,29 +426,6 @@ class _Exchange:
         services.meter.record(services.meter.counted_apart(client), record)
 
 
-async def refuse_foreign_objects(services: Services, request: ClientRequest) -> None:
-    """Refuse a request for a model that names a stored object of another client key."""
-    if not services.ring.is_shared or not services.objects.is_stored:
-        return
-    body = request.body
-    protocol = client_protocol(request.path, request.headers)
-    fields = protocol.passed.references
-    if not any(f'"{name}"'.encode() in body for name in fields) and b"\\u00" not in body:
-        return
-    found = await offloading.run(request.values, len(body), lambda: _named_in(body, fields, services.limits))
-    ids = [as_object_id(protocol.passed, each, protocol.service_prefix) for each in found]
-    for id, known in (await services.objects.find(ids)).items():
-        if known.owner != request.client:
-            raise _no_object(id)
-
-
-def _named_in(body: bytes, fields: frozenset[str], limits: Limits) -> list[str]:
-    try:
-        return [*named_objects(parse(body, limits=limits).value, fields)]
-    except InputError:  # the endpoint says why
-        return []
-
-
 def _batch_file(
     passed: PassedRequest, names: BodyNames, used: Mapping[str, OwnedObject], protocol: Protocol
 ) -> OwnedObject | None:
@@ -458,15 +435,21 @@ def _batch_file(
     return used.get(as_object_id(protocol.passed, names.references[0], protocol.service_prefix))
 
 
-def _no_object(id: str) -> GatewayRefusal:
-    return refusal("not_found", f"No object found with id {id[:200]!r}.", 404)
+def _upstream_to_set(protocol: Protocol) -> str:
+    """The provider whose paths these are, and how it is configured."""
+    provider = PROVIDERS.get(protocol.provider)
+    if provider is None:
+        return f"the protocol {protocol.name}: configure one in [upstreams]"
+    variables = " or ".join(provider.key_env)
+    table = f"add [upstreams.{provider.name}] to toolglot.toml"
+    return f"{provider.title}: set {variables}, or {table}" if variables else f"{provider.title}: {table}"
 
 
 def upstreams_of(protocol: Protocol, upstreams: Upstreams) -> tuple[list[Upstream], list[Upstream]]:
     """The upstreams that a path of a protocol most likely means, and all that could have it."""
-    family = {protocol.name, *(record.name for record in records() if record.sdk and record.sdk == protocol.sdk)}
+    names = {record.name for record in family(protocol)}
     of_kind = [
-        upstream for upstream in upstreams.configured_upstreams() if profiles.get(upstream.target).protocol in family
+        upstream for upstream in upstreams.configured_upstreams() if profiles.get(upstream.target).protocol in names
     ]
     named = [upstream for upstream in of_kind if upstream.target == protocol.provider]
     return named if len(named) == 1 else of_kind, of_kind

@@ -306,10 +306,12 @@ def as_object_id(paths: PassedPaths, value: str, prefix: str) -> str:
     """The id of an object that is named by its id, its path or its address."""
     if not paths.is_named_by_path:
         return value
-    path = _REPEATED.sub("/", unquote(urlsplit(value).path if "://" in value else value.partition("?")[0]))
+    path = unquote(urlsplit(value).path if "://" in value else value)
+    path = _REPEATED.sub("/", _PATH_END.split(path, maxsplit=1)[0])
     path = _VERSION.sub("", path.partition(prefix)[2] if prefix in path else path).strip("/")
     return paths.object_id(path) or (value if is_id(value) else "")
 
 
 _REPEATED: Final = re.compile(r"/{2,}")
+_PATH_END: Final = re.compile(r"[?#;]")
 _VERSION: Final = re.compile(r"^/?v\d[a-z0-9]{0,10}/")

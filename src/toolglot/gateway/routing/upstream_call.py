@@ -22,6 +22,7 @@ from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRendering, RequestRecord
 from toolglot.gateway.routing.compaction import ContextEditor, EditedContext
+from toolglot.gateway.routing.foreign_objects import refuse_foreign_objects
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.vault import without_opaque
 from toolglot.policy import Policy
@@ -142,7 +143,9 @@ class UpstreamCall:
             conversation, self._applied = apply_settings(conversation, self.settings)
             reported += self._applied
         self._sent = conversation
-        return await self.offload(lambda: self._render(received, conversation, profile, destination, reported))
+        out = await self.offload(lambda: self._render(received, conversation, profile, destination, reported))
+        await refuse_foreign_objects(self._services, self._request.client, profile.protocol, out.data, self.values)
+        return out
 
     @property
     def is_much(self) -> bool:

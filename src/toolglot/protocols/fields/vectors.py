@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -18,19 +19,12 @@ _FLOAT_BYTES = 4
 
 
 def base64_of(vector: Sequence[float]) -> str:
-    """A vector as base64; a number that no 32-bit float can hold becomes infinite."""
+    """A vector as base64."""
     try:
         packed = struct.pack(f"<{len(vector)}f", *vector)
     except OverflowError:
-        packed = b"".join(map(_packed_float, vector))
+        raise InputError("a vector has a number that no 32-bit float can hold") from None
     return binascii.b2a_base64(packed, newline=False).decode()
-
-
-def _packed_float(number: float) -> bytes:
-    try:
-        return struct.pack("<f", number)
-    except OverflowError:
-        return struct.pack("<f", float("inf") if number > 0 else float("-inf"))
 
 
 def vector_of(written: list[float] | str, path: str) -> list[float]:
@@ -43,7 +37,10 @@ def vector_of(written: list[float] | str, path: str) -> list[float]:
         raise InputError("expected the base64 of floats", path=path) from None
     if len(packed) % _FLOAT_BYTES:
         raise InputError("expected the base64 of 32-bit floats: the number of bytes is odd", path=path)
-    return list(struct.unpack(f"<{len(packed) // _FLOAT_BYTES}f", packed))
+    vector = list(struct.unpack(f"<{len(packed) // _FLOAT_BYTES}f", packed))
+    if not all(map(math.isfinite, vector)):
+        raise InputError("a vector has a number that is not finite", path=path)
+    return vector
 
 
 def read_reply(data: bytes, form: type[T]) -> T:
