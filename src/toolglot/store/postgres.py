@@ -11,32 +11,25 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import asyncpg  # type: ignore[import-untyped]
 
 from toolglot.errors import ToolglotError
 from toolglot.store.addresses import read_address
+from toolglot.store.checked import Add, CheckedStore, Claim, Keep, NamedRows, Scan
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
     StoreError,
     StoreLimits,
-    check_amounts,
     check_call_bytes,
-    check_claim,
-    check_keys,
-    check_scan,
-    check_time,
-    check_unless,
-    mark_of,
     merge_pages,
-    row_bytes,
 )
 from toolglot.store.job_queue import JobQueue, LoopThread
 from toolglot.store.jobs import GROUP_BYTES, StoreJob
-from toolglot.store.postgres_groups import Add, ClaimStatement, Delete, Keep, Remove, StatementGroup, Write
+from toolglot.store.postgres_groups import Delete, StatementGroup, Write
 from toolglot.store.postgres_schema import Connection, connect, upgrade
 
 READERS: Final = 3
@@ -75,7 +68,7 @@ READ_ONLY: Final = (
 Read = Callable[[Connection], Awaitable[Any]]
 
 
-class PostgresStore:
+class PostgresStore(CheckedStore):
     """A `Store` in a schema of a Postgres database."""
 
     def __init__(
@@ -86,11 +79,10 @@ class PostgresStore:
         clock: Callable[[], float] = time.time,
         limits: StoreLimits = DEFAULT_STORE_LIMITS,
     ) -> None:
+        super().__init__(clock, limits)
         self._address = read_address(dsn, kind="postgres", parameter="schema", pattern=SCHEMA)
         self._schema = self._address.name
         self._durable = durable
-        self._clock = clock
-        self._limits = limits
         self._group = StatementGroup(self._schema)
         self._idle: list[Connection] = []
         self._is_upgraded = False
@@ -113,27 +105,16 @@ class PostgresStore:
         return f"PostgresStore({self._address.location!r})"
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        return ()
-
-    @property
     def commits(self) -> int:
         """How many groups this store has written."""
         return self._writer.groups
 
-    async def keep(
-        self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
-    ) -> None:
-        sizes = row_bytes(kind, client, rows, self._limits)
-        end = check_time(until, "$.until")
-        refused_keys = check_unless(unless, self._limits)
-        made = tuple((key, end, size, value) for (key, value), size in zip(rows.items(), sizes, strict=True))
-        await self._writer.run(Keep(kind, client, made, refused_keys, self._clock()), sum(sizes))
+    async def _keep(self, operation: Keep) -> None:
+        await self._writer.run(operation, operation.size)
 
-    async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
-        check_keys(kind, client, keys, self._limits)
-        wanted = tuple(dict.fromkeys(keys))
-        values = (kind, client, wanted, self._clock(), self._limits.max_call_bytes)
+    async def _find(self, operation: NamedRows) -> dict[str, bytes]:
+        wanted = operation.keys
+        values = (operation.kind, operation.client, wanted, operation.now, self._limits.max_call_bytes)
 
         async def work(connection: Connection) -> dict[str, bytes]:
             rows = await connection.fetch(FIND.format(schema=self._schema), *values)
@@ -144,38 +125,21 @@ class PostgresStore:
         found: dict[str, bytes] = await self._reader.run(work, sum(map(len, wanted)))
         return found
 
-    async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
-        check_keys(kind, client, keys, self._limits)
-        gone: int = await self._writer.run(Remove(kind, client, tuple(dict.fromkeys(keys)), self._clock()))
+    async def _remove(self, operation: NamedRows) -> int:
+        gone: int = await self._writer.run(operation)
         return gone
 
-    async def add(
-        self,
-        kind: str,
-        client: str,
-        key: str,
-        amounts: Mapping[str, float],
-        *,
-        until: float,
-        once: tuple[str, str] | None = None,
-    ) -> dict[str, float]:
-        more = check_amounts(kind, client, key, amounts, self._limits)
-        end, now = check_time(until, "$.until"), self._clock()
-        mark = mark_of(kind, client, key, once, now, self._limits)
-        totals: dict[str, float] = await self._writer.run(Add(kind, client, key, more, end, now, mark))
+    async def _add(self, operation: Add) -> dict[str, float]:
+        totals: dict[str, float] = await self._writer.run(operation)
         return totals
 
-    async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
-        check_claim(kind, client, key, holder, self._limits)
-        end = check_time(until, "$.until")
-        current: str = await self._writer.run(ClaimStatement(kind, client, key, holder, end, self._clock()))
+    async def _claim(self, operation: Claim) -> str:
+        current: str = await self._writer.run(operation)
         return current
 
-    async def scan(
-        self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
-    ) -> list[Row]:
-        check_scan(kind, client, prefix, after, limit, self._limits)
-        values: list[object] = [kind, self._clock()]
+    async def _scan(self, operation: Scan) -> list[Row]:
+        client, after, prefix, limit = operation.client, operation.after, operation.prefix, operation.limit
+        values: list[object] = [operation.kind, operation.now]
 
         def conditions(arguments: list[object]) -> str:
             """The conditions of a page; adds the values that they refer to."""
@@ -207,11 +171,10 @@ class PostgresStore:
         found: list[Row] = await self._reader.run(work)
         return found
 
-    async def prune(self, now: float) -> int:
-        end = check_time(now, "$.now")
-        gone = await self._delete("kept", "until <= $1 ORDER BY until", end)
-        gone += await self._delete("counted", "until <= $1 ORDER BY until", end)
-        await self._delete("claimed", "until <= $1 ORDER BY until", end)
+    async def _prune(self, now: float) -> int:
+        gone = await self._delete("kept", "until <= $1 ORDER BY until", now)
+        gone += await self._delete("counted", "until <= $1 ORDER BY until", now)
+        await self._delete("claimed", "until <= $1 ORDER BY until", now)
         statement = TOO_OLD.format(schema=self._schema)
         age = await self._reader.run(lambda connection: connection.fetchval(statement, self._limits.max_bytes))
         if age is not None:

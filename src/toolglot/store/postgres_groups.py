@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.store.interface import Mark, conflict
+from toolglot.store.checked import Add, Claim, Keep, NamedRows
+from toolglot.store.interface import conflict
 from toolglot.store.jobs import StoreJob
 from toolglot.store.postgres_schema import Connection, lock_space
 
@@ -29,45 +30,6 @@ Name = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    kind: str
-    client: str
-    rows: tuple[tuple[str, float, int, bytes], ...]
-    """Key, until, size and value."""
-    unless: tuple[str, ...]
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    kind: str
-    client: str
-    keys: tuple[str, ...]
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class Add:
-    kind: str
-    client: str
-    key: str
-    amounts: dict[str, float]
-    until: float
-    now: float
-    mark: Mark | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimStatement:
-    kind: str
-    client: str
-    key: str
-    holder: str
-    until: float
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
 class Delete:
     """Delete rows of any client that no other process is changing; returns how many."""
 
@@ -75,7 +37,8 @@ class Delete:
     values: tuple[object, ...]
 
 
-Write = Keep | Remove | Add | ClaimStatement | Delete
+Write = Keep | NamedRows | Add | Claim | Delete
+"""Named rows are removed."""
 WriteJob = StoreJob[Write]
 
 NAMED: Final = "unnest($1::text[], $2::text[], $3::text[]) AS named (kind, client, key)"
@@ -110,7 +73,7 @@ class StatementGroup:
         for job in jobs:
             if isinstance(job.work, Keep):
                 keeping.append((job, job.work))
-            elif isinstance(job.work, Remove):
+            elif isinstance(job.work, NamedRows):
                 await self._keep_all(connection, keeping)
                 keeping = []
                 work = job.work
@@ -118,7 +81,7 @@ class StatementGroup:
                 job.result = count_of(status)
         await self._keep_all(connection, keeping)
         await self._add_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Add)])
-        await self._claim_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, ClaimStatement)])
+        await self._claim_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Claim)])
         for job in jobs:
             if isinstance(job.work, Delete):
                 job.result = count_of(await connection.execute(job.work.statement, *job.work.values))
@@ -137,11 +100,11 @@ class StatementGroup:
         for job, work in jobs:
             taken = [key for key in work.unless if there.get((work.kind, work.client, key), work.now) > work.now]
             job.error = conflict(taken[0]) if taken else None
-            for key, until, size, value in work.rows if not taken else ():
+            for key, size, value in work.rows if not taken else ():
                 name = (work.kind, work.client, key)
                 rows.pop(name, None)  # the later one comes later, for its age
-                rows[name] = (until, size, value)
-                there[name] = until
+                rows[name] = (work.until, size, value)
+                there[name] = work.until
         if rows:
             await connection.execute(self._keep, *_columns(rows))
 
@@ -170,7 +133,7 @@ class StatementGroup:
         await self._put(connection, self._counted, "amounts", written)
         await self._put(connection, self._claimed, "holder", last)
 
-    async def _claim_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, ClaimStatement]]) -> None:
+    async def _claim_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Claim]]) -> None:
         read = await self._read(connection, self._claimed, "holder", [_name(work) for _, work in jobs])
         held = {name: (until, holder) for name, until, holder in read}
         for job, work in jobs:
@@ -198,7 +161,7 @@ class StatementGroup:
             await connection.execute(PUT.format(table=table, column=column), *_columns(rows))
 
 
-def _name(work: Add | ClaimStatement) -> Name:
+def _name(work: Add | Claim) -> Name:
     return work.kind, work.client, work.key
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha1
 from typing import Any, Final
@@ -28,21 +28,14 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from toolglot.errors import quote
 from toolglot.store import redis_scripts as scripts
 from toolglot.store.addresses import dead_peer_options, read_address
+from toolglot.store.checked import Add, CheckedStore, Claim, Keep, NamedRows, Scan
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
     StoreError,
     StoreLimits,
-    check_amounts,
     check_call_bytes,
-    check_claim,
-    check_keys,
-    check_scan,
-    check_time,
-    check_unless,
     conflict,
-    mark_of,
-    row_bytes,
 )
 from toolglot.store.job_queue import JobQueue, LoopThread
 from toolglot.store.jobs import GROUP_BYTES, StoreJob
@@ -75,7 +68,7 @@ TOO_FEW_REPLICAS: Final = (
 EVICTS: Final = "the server may evict any row when its memory is full (set maxmemory-policy noeviction)"
 
 
-class RedisStore:
+class RedisStore(CheckedStore):
     """A `Store` under a prefix of a Redis database."""
 
     def __init__(
@@ -86,11 +79,10 @@ class RedisStore:
         clock: Callable[[], float] = time.time,
         limits: StoreLimits = DEFAULT_STORE_LIMITS,
     ) -> None:
+        super().__init__(clock, limits)
         self._address = read_address(url, kind="redis", parameter="prefix", pattern=PREFIX)
         self._prefix = f"{{{self._address.name}}}"
         self._durable = durable
-        self._clock = clock
-        self._limits = limits
         self._clients: dict[str, Redis] = {}
         self._warnings: tuple[str, ...] = ()
         self._loop_thread = LoopThread("toolglot store: redis", self._shut)
@@ -117,76 +109,56 @@ class RedisStore:
         """How many groups this store has written."""
         return self._writer.groups
 
-    async def keep(
-        self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
-    ) -> None:
-        sizes = row_bytes(kind, client, rows, self._limits)
-        end = check_time(until, "$.until")
-        refused_keys = check_unless(unless, self._limits)
+    async def _keep(self, operation: Keep) -> None:
         arguments: list[bytes | str] = [
-            repr(self._clock()),
-            repr(end),
-            kind,
-            client,
-            str(len(refused_keys)),
-            *refused_keys,
+            repr(operation.now),
+            repr(operation.until),
+            operation.kind,
+            operation.client,
+            str(len(operation.unless)),
+            *operation.unless,
         ]
-        for (key, value), size in zip(rows.items(), sizes, strict=True):
+        for key, size, value in operation.rows:
             arguments += (key, str(size), value)
-        there = await self._writer.run((scripts.KEEP, tuple(arguments)), sum(sizes))
+        there = await self._writer.run((scripts.KEEP, tuple(arguments)), operation.size)
         if there is not None:
             raise conflict(there.decode())
 
-    async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
-        check_keys(kind, client, keys, self._limits)
-        wanted = tuple(dict.fromkeys(keys))
-        arguments = (repr(self._clock()), kind, client, str(self._limits.max_call_bytes), *wanted)
+    async def _find(self, operation: NamedRows) -> dict[str, bytes]:
+        wanted, limit = operation.keys, str(self._limits.max_call_bytes)
+        arguments = (repr(operation.now), operation.kind, operation.client, limit, *wanted)
         found = await self._reader.run((scripts.FIND, arguments), sum(map(len, wanted)))
         if isinstance(found, int):
             check_call_bytes(found, self._limits)
         return {key: value for key, value in zip(wanted, found, strict=True) if value is not None}
 
-    async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
-        check_keys(kind, client, keys, self._limits)
-        arguments = (repr(self._clock()), kind, client, *dict.fromkeys(keys))
+    async def _remove(self, operation: NamedRows) -> int:
+        arguments = (repr(operation.now), operation.kind, operation.client, *operation.keys)
         gone: int = await self._writer.run((scripts.REMOVE, arguments))
         return gone
 
-    async def add(
-        self,
-        kind: str,
-        client: str,
-        key: str,
-        amounts: Mapping[str, float],
-        *,
-        until: float,
-        once: tuple[str, str] | None = None,
-    ) -> dict[str, float]:
-        more = check_amounts(kind, client, key, amounts, self._limits)
-        end, now = check_time(until, "$.until"), self._clock()
-        mark = mark_of(kind, client, key, once, now, self._limits)
-        pairs = (word for name, amount in more.items() for word in (name, repr(amount)))
+    async def _add(self, operation: Add) -> dict[str, float]:
+        mark = operation.mark
+        pairs = (word for name, amount in operation.amounts.items() for word in (name, repr(amount)))
         marked = (
             ("", "", "")
             if mark is None
             else (f"{mark.kind}\0{mark.client}\0{mark.key}", mark.addition, repr(mark.until))
         )
-        arguments = (repr(now), repr(end), kind, client, key, *marked, *pairs)
+        name = (operation.kind, operation.client, operation.key)
+        arguments = (repr(operation.now), repr(operation.until), *name, *marked, *pairs)
         return _totals(await self._writer.run((scripts.ADD, arguments)))
 
-    async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
-        check_claim(kind, client, key, holder, self._limits)
-        end = check_time(until, "$.until")
-        arguments = (repr(self._clock()), repr(end), kind, client, key, holder)
+    async def _claim(self, operation: Claim) -> str:
+        name = (operation.kind, operation.client, operation.key)
+        arguments = (repr(operation.now), repr(operation.until), *name, operation.holder)
         current: bytes = await self._writer.run((scripts.CLAIM, arguments))
         return current.decode()
 
-    async def scan(
-        self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
-    ) -> list[Row]:
-        check_scan(kind, client, prefix, after, limit, self._limits)
-        first, last = _range(client, prefix, after)
-        now, found, left = self._clock(), list[Row](), self._limits.max_call_bytes
+    async def _scan(self, operation: Scan) -> list[Row]:
+        kind, prefix, limit, now = operation.kind, operation.prefix, operation.limit, operation.now
+        first, last = _range(operation.client, prefix, operation.after)
+        found, left = list[Row](), self._limits.max_call_bytes
         while first:
             arguments = (repr(now), kind, first, last, prefix, str(limit - len(found)), str(left), str(MAX_VISITED))
             total, *rest = await self._reader.run((scripts.SCAN, arguments))
@@ -198,11 +170,10 @@ class RedisStore:
             first = b"(" + seen if seen else b""
         return found
 
-    async def prune(self, now: float) -> int:
-        end = repr(check_time(now, "$.now"))
-        gone = await self._batches(scripts.EXPIRE, end, "row")
-        gone += await self._batches(scripts.EXPIRE, end, "sum")
-        await self._batches(scripts.EXPIRE, end, "claim")
+    async def _prune(self, now: float) -> int:
+        gone = await self._batches(scripts.EXPIRE, repr(now), "row")
+        gone += await self._batches(scripts.EXPIRE, repr(now), "sum")
+        await self._batches(scripts.EXPIRE, repr(now), "claim")
         return gone + await self._batches(scripts.SHRINK, str(self._limits.max_bytes))
 
     async def close(self) -> None:

@@ -12,28 +12,21 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from toolglot.store.checked import Add, CheckedStore, Claim, Keep, NamedRows, Scan
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
     StoreLimits,
-    check_amounts,
     check_call_bytes,
-    check_claim,
-    check_keys,
-    check_scan,
-    check_time,
-    check_unless,
     conflict,
-    mark_of,
     merge_pages,
-    row_bytes,
 )
 from toolglot.store.sqlite_opening import open_connections, reopen, resolve_path
 from toolglot.store.worker import Worker
@@ -75,7 +68,7 @@ SCANNED: Final = {
 IN_ORDER: Final = " ORDER BY client, key LIMIT :limit"
 
 
-class SqliteStore:
+class SqliteStore(CheckedStore):
     """A `Store` in a file, or in memory for tests."""
 
     def __init__(
@@ -88,8 +81,7 @@ class SqliteStore:
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         file = resolve_path(path)
-        self._clock = clock
-        self._limits = limits
+        super().__init__(clock, limits)
         writing, reading = open_connections(file, busy_seconds, durable=durable)
         waiting = limits.max_waiting_bytes
 
@@ -112,73 +104,47 @@ class SqliteStore:
         """How many transactions this store has written."""
         return self._writer.groups
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return ()
-
-    async def keep(
-        self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
-    ) -> None:
-        sizes = row_bytes(kind, client, rows, self._limits)
-        end = check_time(until, "$.until")
-        refused_keys = check_unless(unless, self._limits)
-        now = self._clock()
-        made = [(kind, client, key, end, size, value) for (key, value), size in zip(rows.items(), sizes, strict=True)]
+    async def _keep(self, operation: Keep) -> None:
+        kind, client = operation.kind, operation.client
+        rows = [(kind, client, key, operation.until, size, value) for key, size, value in operation.rows]
 
         def work(connection: sqlite3.Connection) -> str | None:
             """The key of `unless` that exists; then nothing was written, and the rest of the group is not affected."""
-            for key in refused_keys:
-                if connection.execute(FIND, (kind, client, key, now)).fetchone() is not None:
+            for key in operation.unless:
+                if connection.execute(FIND, (kind, client, key, operation.now)).fetchone() is not None:
                     return key
-            connection.executemany(KEEP, made)
+            connection.executemany(KEEP, rows)
             return None
 
-        there = await self._writer.run(work, sum(sizes))
+        there = await self._writer.run(work, operation.size)
         if there is not None:
             raise conflict(there)
 
-    async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
-        check_keys(kind, client, keys, self._limits)
-        wanted = tuple(dict.fromkeys(keys))
-        now = self._clock()
-
+    async def _find(self, operation: NamedRows) -> dict[str, bytes]:
         def work(connection: sqlite3.Connection) -> dict[str, bytes]:
             found: dict[str, bytes] = {}
             total = 0
-            for key in wanted:
-                row = connection.execute(FIND, (kind, client, key, now)).fetchone()
+            for key in operation.keys:
+                name = (operation.kind, operation.client, key)
+                row = connection.execute(FIND, (*name, operation.now)).fetchone()
                 if row is not None:
                     found[key] = row[0]
                     total += len(row[0])
                     check_call_bytes(total, self._limits)
             return found
 
-        return await self._reader.run(work, sum(map(len, wanted)))
+        return await self._reader.run(work, sum(map(len, operation.keys)))
 
-    async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
-        check_keys(kind, client, keys, self._limits)
-        now = self._clock()
-        named = [(kind, client, key, now) for key in dict.fromkeys(keys)]
+    async def _remove(self, operation: NamedRows) -> int:
+        named = [(operation.kind, operation.client, key, operation.now) for key in operation.keys]
 
         def work(connection: sqlite3.Connection) -> int:
             return connection.executemany(REMOVE, named).rowcount
 
         return max(await self._writer.run(work), 0)
 
-    async def add(
-        self,
-        kind: str,
-        client: str,
-        key: str,
-        amounts: Mapping[str, float],
-        *,
-        until: float,
-        once: tuple[str, str] | None = None,
-    ) -> dict[str, float]:
-        more = check_amounts(kind, client, key, amounts, self._limits)
-        end, now = check_time(until, "$.until"), self._clock()
-        mark = mark_of(kind, client, key, once, now, self._limits)
-        name = (kind, client, key)
+    async def _add(self, operation: Add) -> dict[str, float]:
+        name, now, mark = (operation.kind, operation.client, operation.key), operation.now, operation.mark
 
         def work(connection: sqlite3.Connection) -> dict[str, float]:
             row = connection.execute(COUNTED, name).fetchone()
@@ -189,36 +155,32 @@ class SqliteStore:
                 if last is not None and last[0] == mark.addition:
                     return totals
                 connection.execute(CLAIM, (mark.kind, mark.client, mark.key, mark.until, mark.addition))
-            for each, amount in more.items():
+            for each, amount in operation.amounts.items():
                 totals[each] = totals.get(each, 0.0) + amount
-            written = msgspec.json.encode(totals).decode()
-            connection.execute(COUNT, (*name, max(end, row[0]) if is_live else end, written))
+            until = max(operation.until, row[0]) if is_live else operation.until
+            connection.execute(COUNT, (*name, until, msgspec.json.encode(totals).decode()))
             return totals
 
         return await self._writer.run(work)
 
-    async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
-        check_claim(kind, client, key, holder, self._limits)
-        end = check_time(until, "$.until")
-        name, now = (kind, client, key), self._clock()
+    async def _claim(self, operation: Claim) -> str:
+        name, now, holder = (operation.kind, operation.client, operation.key), operation.now, operation.holder
 
         def work(connection: sqlite3.Connection) -> str:
             row = connection.execute(CLAIMED, (*name, now)).fetchone()
             if row is not None and row[0] != holder:
                 return str(row[0])
-            if end <= now:
+            if operation.until <= now:
                 connection.execute(RELEASE, name)
                 return ""
-            connection.execute(CLAIM, (*name, end, holder))
+            connection.execute(CLAIM, (*name, operation.until, holder))
             return holder
 
         return await self._writer.run(work)
 
-    async def scan(
-        self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
-    ) -> list[Row]:
-        check_scan(kind, client, prefix, after, limit, self._limits)
-        parameters: dict[str, Any] = {"kind": kind, "now": self._clock(), "limit": limit}
+    async def _scan(self, operation: Scan) -> list[Row]:
+        client, prefix, after, limit = operation.client, operation.prefix, operation.after, operation.limit
+        parameters: dict[str, Any] = {"kind": operation.kind, "now": operation.now, "limit": limit}
         parameters |= {"own": client} if client is not None else {}
         parameters |= dict(zip(("head", "tail"), after.split("\0", 1), strict=True)) if after else {}
         parameters |= {"prefix": prefix, "length": len(prefix)} if prefix else {}
@@ -231,11 +193,10 @@ class SqliteStore:
 
         return await self._reader.run(work)
 
-    async def prune(self, now: float) -> int:
-        end = check_time(now, "$.now")
-        gone = await self._delete(EXPIRE, end)
-        gone += await self._delete(EXPIRE_COUNTED, end)
-        await self._delete(EXPIRE_CLAIMED, end)
+    async def _prune(self, now: float) -> int:
+        gone = await self._delete(EXPIRE, now)
+        gone += await self._delete(EXPIRE_COUNTED, now)
+        await self._delete(EXPIRE_CLAIMED, now)
         age = await self._reader.run(self._too_old)
         if age is not None:
             gone += await self._delete(DROP, age)
