@@ -42,6 +42,7 @@ from toolglot.profiles.loader import (
 )
 from toolglot.profiles.model_table import LAYER, context_rules
 from toolglot.profiles.rules import (
+    CacheRules,
     CallRules,
     ChoiceRules,
     ContextRules,
@@ -148,6 +149,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     reasoning: ReasoningRules
     schema: SchemaRules
     request: RequestRules
+    cache: CacheRules
     stream: StreamRules
     embeddings: EmbeddingRules
     context: ContextRules

@@ -512,6 +512,44 @@ class RequestRules(Group, frozen=True, kw_only=True):
     ] = ()
 
 
+class CacheRules(Group, frozen=True, kw_only=True):
+    """Prompt caches. `request.cache_markers` says whether markers are accepted."""
+
+    style: Annotated[
+        Literal["markers", "automatic", "none"],
+        Meta(
+            description="How a prompt gets into the cache: a request marks how far, the provider decides by itself, or "
+            "no cache is known."
+        ),
+    ] = "none"
+    max_markers: Annotated[int, Meta(ge=0, description="Maximum number of markers in a request.")] = 0
+    positions: Annotated[
+        tuple[Literal["tools", "system", "messages", "results"], ...],
+        Meta(
+            description="Where a marker may be: at a tool, in the system prompt, at content of a message, at a tool "
+            "result."
+        ),
+    ] = ()
+    min_tokens: Annotated[int, Meta(ge=0, description="The shortest prompt that is cached, in tokens.")] = 0
+    ttls: Annotated[Names, Meta(description="How long a marker may ask for, shortest first; none: it cannot ask.")] = ()
+    default_ttl_seconds: Annotated[
+        int | None, Meta(description="How long a prompt stays in the cache without use; null: not known.")
+    ] = None
+    lookback: Annotated[
+        int | None,
+        Meta(
+            description="How many blocks before a marker an earlier entry of the cache is looked for; null: without "
+            "limit."
+        ),
+    ] = None
+    key_field: Annotated[
+        str, Meta(description="The field of a request that keeps a conversation where its cache is; empty: none.")
+    ] = ""
+    affinity_header: Annotated[
+        str, Meta(description="The header that keeps a conversation where its cache is; empty: none.")
+    ] = ""
+
+
 class StreamRules(Group, frozen=True, kw_only=True):
     """What its streams look like."""
 
@@ -583,6 +621,7 @@ class Rules(Group, frozen=True, kw_only=True):
     reasoning: ReasoningRules = ReasoningRules()
     schema: SchemaRules = SchemaRules()
     request: RequestRules = RequestRules()
+    cache: CacheRules = CacheRules()
     stream: StreamRules = StreamRules()
     embeddings: EmbeddingRules = EmbeddingRules()
     context: ContextRules = ContextRules()
