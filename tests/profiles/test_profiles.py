@@ -344,7 +344,7 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
             r'my.toml: profiles.x.rules."ids.patern": unknown key .*did you mean "ids.pattern"',
         ),
         ('[profiles.x.rules]\n"ids.qqqqqqqq" = 1', r"allowed: ids.style, ids.prefix"),
-        ('[profiles.x.rules]\n"zzzzzzzzz" = 1', r"allowed: calls.…, choice.…"),
+        ('[profiles.x.rules]\n"zzzzzzzzz" = 1', r"allowed: cache.…, calls.…, choice.…"),
         ('[profiles.x]\nprotocol = "openai"', r"allowed: anthropic, openai_chat, openai_responses"),
         ('[profiles.x.rules."ids.style"]\nvalue = "fixed"\nconfidence = "sure"', r"allowed: documented, observed"),
         ("[profiles.x.models.m]\nrules = {}", r"a model has `match`, a regular expression, and `rules`"),

@@ -8,8 +8,8 @@
     await store.scan("usage", client=client, prefix="2026-", limit=100)              # rows, in the order of their keys
     await store.close()
 
-`interface.py` says what every store does, and its limits; `checked.py` checks calls for all of them; `sqlite.py` is the default,
-`redis.py` are for several machines.
+`interface.py` says what every store does, and its limits; `checked.py` checks the calls of all of them. `sqlite.py` is
+the default, `postgres.py` and `redis.py` are for several machines.
 
 Law: a row is returned only for the kind and client that it was stored for, until it expires.
 """
