@@ -42,9 +42,9 @@ def differences(source: View, target: View) -> Iterator[Difference]:
                 ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
             )
             if field == "strict":
-                marker = ()
-                if len(target.tools) < len(source.tools):  # the switch of a tool that is not there
-                    marker = ("are not declared", "with only the named tools", "tools were dropped")
+                marker = ("are not declared",)  # nor is their switch
+                if len(target.tools) < len(source.tools):
+                    marker += ("with only the named tools", "tools were dropped")
             if field == "tool_name":
                 marker = ("tool_reference", "that a search found")  # it names a tool in a block, or in a result
             if field == "defer_loading":  # a deferred tool is hidden, or declared like the others
