@@ -58,6 +58,8 @@ endef
 $(READY): pyproject.toml Makefile
 	$(PREPARED)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]' \
+	  || echo "==> Ray could not be installed: its tests are skipped"
 	@touch $@ $(SERVING)
 
 $(SERVING): pyproject.toml
@@ -106,6 +108,13 @@ servers:
 	      apt-get install -y -q --no-install-recommends postgresql redis-server libfaketime; } >.servers.log 2>&1 \
 	      || echo "==> they could not be installed (see .servers.log): tests on them are skipped"; \
 	  else echo "==> tests are skipped that need the packages postgresql, redis-server and libfaketime: install them"; fi; fi
+	@if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
+	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    echo "==> setting up Chromium (once)"; \
+	    { apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+	      apt-get install -y -q --no-install-recommends chromium chromium-driver fonts-dejavu-core; } >>.servers.log 2>&1 \
+	      || echo "==> it could not be installed (see .servers.log): tests in a browser are skipped"; \
+	  else echo "==> tests are skipped that need the packages chromium and chromium-driver: install them"; fi; fi
 
 test: check servers $(CLIENTS)
 	@echo "==> tests and laws"
@@ -138,18 +147,20 @@ bench: $(READY)
 # Each part leaves what it did in build/soak/parts; at the end one table is made of them. All parts run, also when one fails.
 SEEDED := --seed $${SOAK_SEED:-1}
 ATTACKS := HOSTILE_LONG=1 HOSTILE_KILLS=$${HOSTILE_KILLS:-50} HOSTILE_SEED=$${SOAK_SEED:-1}
+LONG := tests/bulk/test_bulk_engine.py tests/bulk/test_bulk_ray.py tests/gateway/test_cached_sessions.py
 soak: $(READY) servers
 	@$(BIN)/python scripts/soak_report.py --clear
 	@failed=0; \
 	SOAK_PART="laws of the design" $(BIN)/pytest -n auto -m law --hypothesis-profile=soak --hypothesis-seed=$${SOAK_SEED:-1} || failed=1; \
 	SOAK_PART="attacks" SOAK_COMMAND="$(ATTACKS) pytest tests/hostile" $(ATTACKS) $(BIN)/pytest tests/hostile || failed=1; \
+	SOAK_PART="kills of bulk runs" SOAK_COMMAND="HOSTILE_LONG=1 pytest $(LONG)" HOSTILE_LONG=1 $(BIN)/pytest $(LONG) || failed=1; \
 	$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/fuzz_types.py --minutes $${TYPES_MINUTES:-6} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/hold_connections.py || failed=1; \
 	$(BIN)/python scripts/soak_sessions.py --kills $${SOAK_KILLS:-1000} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/soak_stores.py --minutes $${STORES_MINUTES:-6} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/soak_gateway.py --minutes $${SOAK_MINUTES:-15} $(SEEDED) || failed=1; \
-	$(BIN)/python scripts/soak_report.py --parts 9 $(SOAK_REPORT) || failed=1; \
+	$(BIN)/python scripts/soak_report.py --parts 10 $(SOAK_REPORT) || failed=1; \
 	exit $$failed
 
 docs: $(READY)

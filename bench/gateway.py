@@ -2,7 +2,8 @@
 
 The client sends Messages, the provider Chat Completions. The provider is a fake one that responds at once, so that only
 the gateway is measured: CPU time of its processes for a request, rounds in turn; then memory and delay of 1,000 slow
-streams, the time to start, and memory when idle. A server that cannot be measured breaks its limits; BENCH_PEERS=0
+streams, the time to start, and memory when idle. Ours keeps nothing of past requests (`keep = "off"`); a second
+one keeps bodies, for what that costs. A server that cannot be measured breaks its limits; BENCH_PEERS=0
 leaves out the other servers. Exits with 1 when a limit is broken.
 
 `--json FILE` also writes the figures to a file, and `scripts/plot_performance.py FILE` puts them into docs/.
@@ -25,18 +26,19 @@ from typing import Any, Final
 
 import gateway_traffic as traffic
 import peers
-from gateway_servers import NGINX, OURS, STARTERS, Load, Server, post, provider, toolglot
+from gateway_servers import KEEPING, NGINX, OURS, STARTERS, Load, Server, post, provider, toolglot
 from timing import NAME_WIDTH, Row, in_turn, table
 
 ROUNDS: Final = 7
 CONNECTIONS: Final = 32
-REQUESTS: Final = {OURS: 2_000, NGINX: 8_000, "litellm": 48, "llm-rosetta": 400}
-STREAMS: Final = {OURS: 400, NGINX: 2_000, "litellm": 8, "llm-rosetta": 40}
+REQUESTS: Final = {OURS: 2_000, KEEPING: 2_000, NGINX: 8_000, "litellm": 48, "llm-rosetta": 400}
+STREAMS: Final = {OURS: 400, KEEPING: 400, NGINX: 2_000, "litellm": 8, "llm-rosetta": 40}
 """Of a round: enough of each that its time is not noise."""
 
 WHOLE_LIMITS: Final = {"litellm": 50.0, "llm-rosetta": 5.0}
 STREAM_LIMITS: Final = {"litellm": 50.0, "llm-rosetta": 8.0}
 NGINX_LIMIT: Final = 15.0
+KEEPING_LIMIT: Final = 1.10
 
 HELD: Final = 1_000
 HOLD_SECONDS: Final = 10
@@ -74,7 +76,7 @@ def _expected() -> tuple[dict[str, Any], dict[str, int]]:
 @contextmanager
 def start_servers(upstream: int, folder: Path) -> Iterator[tuple[dict[str, Server], dict[str, str]]]:
     """The servers that run and respond rightly, ours among them, and why others do not."""
-    running = {OURS: toolglot(upstream, folder)}
+    running = {OURS: toolglot(upstream, folder), KEEPING: toolglot(upstream, folder, "bodies")}
     missing: dict[str, str] = {}
     try:
         for kind, start in STARTERS.items():
@@ -127,7 +129,7 @@ def compare(
         one_round()
     times = in_turn(ROUNDS, rounds)
     own = running[OURS].title
-    rows = [Row(own), *_nginx_rows(running, missing, own, kind)]
+    rows = [Row(own), _keeping_row(running, missing, own), *_nginx_rows(running, missing, own, kind)]
     for name, min_ratio in limits.items():
         if name in running:
             rows.append(Row(running[name].title, own, min_ratio=min_ratio))
@@ -144,10 +146,18 @@ def _comparison_data(
     own = times[running[OURS].title]
     found = {}
     for name, server in running.items():
+        if name == KEEPING:  # the charts compare servers
+            continue
         ratio = statistics.median(one / other for one, other in zip(times[server.title], own, strict=True))
         found[name] = {"title": server.title, "us": statistics.median(times[server.title]) / 1e3, "ratio": ratio}
     upper = {NGINX: NGINX_LIMIT} if kind == "whole" else {}
     return {"title": title, "servers": found, "min_ratio": limits, "max_ratio": upper}
+
+
+def _keeping_row(running: dict[str, Server], missing: dict[str, str], own: str) -> Row:
+    if KEEPING not in running:
+        return Row(KEEPING, own, max_ratio=KEEPING_LIMIT, missing=missing[KEEPING])
+    return Row(running[KEEPING].title, own, max_ratio=KEEPING_LIMIT)
 
 
 def _nginx_rows(running: dict[str, Server], missing: dict[str, str], own: str, kind: str) -> list[Row]:

@@ -30,6 +30,7 @@ STOP_SECONDS: Final = 10.0
 LOOPBACK: Final = "127.0.0.1"
 
 OURS: Final = "toolglot"
+KEEPING: Final = "toolglot, bodies kept"
 NGINX: Final = "nginx"
 
 PACKAGES: Final[dict[str, tuple[str, ...]]] = {
@@ -41,6 +42,9 @@ _TOOLGLOT: Final = """\
 [gateway]
 port = 0
 store = ":memory:"
+
+[inspector]
+keep = "{keep}"
 
 [upstreams.fake]
 url = "http://127.0.0.1:{upstream}/v1"
@@ -218,14 +222,16 @@ _ROSETTA_OPTIONS: Final = ("--log-level", "error")
 # --- the servers ------------------------------------------------------------------------------------
 
 
-def toolglot(upstream: int, folder: Path) -> Server:
-    file = folder / "toolglot.toml"
-    file.write_text(_TOOLGLOT.format(upstream=upstream, model=MODEL, slow=SLOW_MODEL))
-    process = _spawn([sys.executable, "-m", "toolglot", "serve", "--config", file], folder / "toolglot.log")
+def toolglot(upstream: int, folder: Path, keep: str = "off") -> Server:
+    """Our gateway. `keep`: what it keeps of past requests."""
+    name = OURS if keep == "off" else KEEPING
+    file, log = folder / f"{keep}.toml", folder / f"toolglot-{keep}.log"
+    file.write_text(_TOOLGLOT.format(upstream=upstream, model=MODEL, slow=SLOW_MODEL, keep=keep))
+    process = _spawn([sys.executable, "-m", "toolglot", "serve", "--config", file], log)
     address = _first_line(process.stdout)
     if not address.startswith("http://"):
-        raise PeerError(f"toolglot serve printed {address!r}: {(folder / 'toolglot.log').read_text()[-300:]}")
-    return Server(OURS, process, int(address.rpartition(":")[2]))
+        raise PeerError(f"toolglot serve printed {address!r}: {log.read_text()[-300:]}")
+    return Server(name, process, int(address.rpartition(":")[2]))
 
 
 def nginx(upstream: int, folder: Path) -> Server:

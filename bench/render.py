@@ -1,7 +1,7 @@
 """What a whole conversion of a request costs: read, decode, pair, render for the target, encode, write.
 
 The body is a coding agent's; the floor is an untyped read and write of it. Broken bodies, which need repair, are shown
-for comparison. Exits with 1 when a limit is broken.
+for comparison. Placing cache markers is set against the same conversion without. Exits with 1 when a limit is broken.
 
 One conversation of 10,000 messages against ten of 1,000 shows that the work is linear in the number of messages. The
 mean of the ten counts, and their results are kept until the last is done, so that both sides use as much memory. A
@@ -30,16 +30,26 @@ WARM_UP: Final = 5
 FULL_LIMIT: Final = 3.0
 SAME_LIMIT: Final = 1.3
 LONG_LIMIT: Final = 11.0
+PLACED_LIMIT: Final = 1.15
 
 FLOOR: Final = "json only: read + write"
 FULL: Final = "convert: anthropic -> openai"
 SAME: Final = "convert: anthropic -> anthropic, in order"
+PLACED: Final = "convert: openai -> anthropic, cache markers placed"
+CARRIED: Final = "convert: openai -> anthropic, not placed"
 SHORT: Final = "render: 1,000 messages, one call unanswered"
 LONG: Final = "render: 10,000 messages, one call unanswered"
 
 
 def to(target: str, model: str) -> Callable[[bytes], bytes]:
     return lambda body: toolglot.convert(body, source="anthropic", target=target, model=model).data
+
+
+def from_chat(policy: toolglot.Policy) -> Callable[[bytes], bytes]:
+    """To Claude from a client whose protocol has no cache markers."""
+    return lambda body: (
+        toolglot.convert(body, source="openai", target="anthropic", model="claude-opus-5", policy=policy).data
+    )
 
 
 def to_same(body: bytes) -> bytes:
@@ -73,6 +83,8 @@ def main() -> int:
         FLOOR: (lambda data: msgspec.json.encode(msgspec.json.decode(data)), body, CALLS),
         FULL: (chat, body, CALLS),
         SAME: (to_same, body, CALLS),
+        CARRIED: (from_chat(toolglot.Policy(cache_markers="carry")), chat(body), CALLS),
+        PLACED: (from_chat(toolglot.Policy()), chat(body), CALLS),
         "convert: anthropic -> gemini": (to("gemini", "gemini-3-pro"), body, CALLS),
         "convert: anthropic -> mistral": (to("mistral", "mistral-large-latest"), body, CALLS),
         "repair: one call unanswered": (to_same, broken(40), CALLS),
@@ -80,6 +92,7 @@ def main() -> int:
     limits = {
         FULL: Row(FULL, FLOOR, max_ratio=FULL_LIMIT),
         SAME: Row(SAME, FLOOR, max_ratio=SAME_LIMIT),
+        PLACED: Row(PLACED, CARRIED, max_ratio=PLACED_LIMIT),
         LONG: Row(LONG, SHORT, max_ratio=LONG_LIMIT),
     }
     measured: dict[str, Callable[[], float]] = {

@@ -16,6 +16,7 @@ import pytest
 
 from support.coding_agents import run_claude, run_codex, run_gemini
 from support.gateway.served_gateway import Served, gateway
+from support.more_agents import run_opencode
 from toolglot.gateway.config.agent_limits import agent_settings
 from toolglot.profiles.rules import ContextRules
 from toolglot.simulator import RecordedRequest, Server, serve
@@ -107,6 +108,33 @@ def test_codex_says_that_the_context_is_full_when_the_provider_refuses(
     assert run.exit != 0, run.output()
     assert "ran out of room in the model's context window" in run.stdout, run.output()
     assert statuses(served) == [400], run.output()  # it does not try again
+
+
+@pytest.mark.parametrize("upstream", ["openai_responses", "openai_chat", "anthropic", "gemini"])
+def test_codex_compacts_before_the_turn_after_a_refusal(upstream: str, simulated: Server, work: Path) -> None:
+    go_on = ["resume", "--last"]
+    with gateway(simulated, models=to_upstream(upstream)) as served:
+        assert run_codex(served.url + "/v1", "Say hello.", work).text == "Hello."
+        simulated.script(rules=REFUSED_ONCE)
+        assert run_codex(served.url + "/v1", "Now list the files.", work, extra=go_on).exit != 0
+        sent = len(requests_to(simulated))
+        run = run_codex(served.url + "/v1", "Go on.", work, extra=go_on)
+    assert (run.text, run.exit) == (DONE, 0), run.output()
+    later = [json.dumps(request.body) for request in requests_to(simulated)[sent:]]
+    assert "CONTEXT CHECKPOINT COMPACTION" in later[0], run.output()
+    assert "Another language model" in later[-1], run.output()
+
+
+@pytest.mark.parametrize("upstream", MODELS)
+def test_opencode_compacts_when_the_provider_refuses(upstream: str, simulated: Server, work: Path) -> None:
+    """It goes on by itself, and remembers the error in its exit code, as it does without the gateway."""
+    with gateway(simulated, models=to_upstream(upstream)) as served:
+        assert run_opencode(served.url + "/v1", "Say hello.", work).text == "Hello."
+        simulated.script(rules=REFUSED_ONCE)
+        run = run_opencode(served.url + "/v1", "Now list the files.", work, extra=["--continue"])
+    assert (run.text, run.exit) == (DONE, 1), run.output()
+    assert "context summarization agent" in json.dumps(requests_to(simulated)[-2].body), run.output()
+    assert statuses(served).count(400) == 1, run.output()
 
 
 @pytest.mark.parametrize("upstream", ["gemini", "anthropic", "openai_chat"])

@@ -42,6 +42,7 @@ ENDLESS: Final = {
     "serve": "runs until it is stopped",
     "simulate": "runs until it is stopped",
     "probe": "needs an endpoint",
+    "inspect": "runs until it is stopped",
 }
 """Commands that are parsed and not run, and why. `probe --dry-run` calls no endpoint."""
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolglot
 from support.counted_work import is_linear, no_hang
+from toolglot import masking
 from toolglot.masking import (
     SECRET_HEADERS,
     KnownSecrets,
@@ -132,3 +135,20 @@ def test_secrets_are_masked_in_one_module_only() -> None:
         if file.name != "masking.py":
             assert '"***"' not in file.read_text(), file
             assert "gsk_" not in file.read_text(), file
+
+
+PARTS = (
+    *("sk-abc123456789", "api_key=", "api key is ", "'", '"', "token: ", "Bearer ", "abc12345678901234567890", "\\"),
+    *("password", "=hunter2x9", "id token:", "id_token", "eyJabcdefghijkl.abcdef", " ", "\n", "authorization: "),
+    *("Basic ", "QWxhZGRpbjpvcGVu", "://user:pass1@h", "cookie: a=", "signature=", "secret access key", "x", "key "),
+    *("account-key:", "Private Key=", "0123456789abcdef0123456789", "co_", "AKIA1234567890", "ya29.", "AQ.", "tgk_"),
+    *("-----BEGIN RSA PRIVATE KEY-----", "MIIabcdefghijklmnop", "ſecret=abcdefg1", "\u212aey: abcdefgh1", "é", "İ"),
+    *("subscription key:", "refreshtoken=", "csk-", "auth:", "sk_live_abcdefgh", "tgp_v1_abcdef12", "api-"),
+)
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=40))
+def test_a_long_text_is_masked_as_a_short_one_is(parts: list[str]) -> None:
+    text = "".join(parts)
+    long = text.ljust(masking._LONG)
+    assert mask(long) == masking._SECRETS.sub(masking._mask_match, long)

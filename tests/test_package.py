@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = {"cli", "clients", "gateway", "mcp", "runtime", "simulator", "otel", "postgres", "redis", "bulk", "dev"}
+EXTRAS = {"cli", "clients", "gateway", "mcp", "runtime", "simulator", "otel", "postgres", "redis", "bulk", "ray", "dev"}
 
 
 def run(

@@ -93,7 +93,7 @@ from toolglot.translate.stream_reader import StreamReader
 from toolglot.translate.streams import StreamTranslator
 
 if TYPE_CHECKING:
-    from toolglot import runtime
+    from toolglot import agent_files, runtime
     from toolglot.clients import async_client, client
     from toolglot.dialects import (
         Detection,
@@ -197,6 +197,7 @@ __all__ = [
     "Usage",
     "VersionError",
     "Violation",
+    "agent_files",
     "arguments",
     "async_client",
     "client",
@@ -245,8 +246,8 @@ if not TYPE_CHECKING:
             home = importlib.import_module("toolglot.clients")
         elif name in _RUNTIME:
             home = importlib.import_module("toolglot.runtime")
-        elif name == "runtime":
-            return importlib.import_module("toolglot.runtime")
+        elif name in ("agent_files", "runtime"):
+            return importlib.import_module(f"toolglot.{name}")
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         found = globals()[name] = getattr(home, name)

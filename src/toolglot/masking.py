@@ -4,9 +4,9 @@
     KnownSecrets([key]).mask("invalid key my-own-key")    # "invalid key ***": by the secret itself
     is_secret_name("X-Api-Key")                           # True: by the name of a header
 
-Laws: masking twice is masking once, and time is linear in the text: look-aheads are of bounded length. The well-known
-prefix of a secret, or its name, stays, so that a reader sees which kind of secret it was. What may be a secret is
-masked; words are not.
+Laws: masking twice is masking once, and time is linear in the text: look-aheads are of bounded length. A long text is
+masked as a short one is. The well-known prefix of a secret, or its name, stays, so that a reader sees which kind of
+secret it was. What may be a secret is masked; words are not.
 """
 
 from __future__ import annotations
@@ -79,9 +79,65 @@ _CLOSING: Final = ".:!?)]}"
 """What ends a sentence or a bracket around a value, rather than the value."""
 
 
+_LONG: Final = 4_000
+"""Characters from which on the places where a secret can begin are looked for first: ten times as fast."""
+_FOLDED: Final = re.compile("[\u0130\u0131\u017f\u212a]")
+"""Letters that are ASCII letters to a pattern without case, and something else in lowercase."""
+_STEMS: Final = (*("key", "token", "pass", "secret", "authorization", "bearer", "basic", "signature", "cookie", "://"),)
+"""What the pattern of a secret begins with, in lowercase, or what the first word of its name is followed by."""
+_PREFIXES: Final = tuple(re.sub(r"\\|\(\?=.*", "", prefix) for prefix in _PREFIXED)
+_BY_SIGN: Final = {sign: tuple(prefix for prefix in _PREFIXES if prefix.endswith(sign)) for sign in "-_"}
+"""Prefixes that end with a sign, which is rarer than the letters before it."""
+_OTHER_PREFIXES: Final = ("eyJ", "-----BEGIN ", *(prefix for prefix in _PREFIXES if prefix[-1] not in "-_"))
+_MAX_PREFIX: Final = max(map(len, _PREFIXES))
+_FIRST_WORD: Final = re.compile(
+    r"(?:api|access|auth|refresh|session|security|id|bearer|account|private|signing|subscription)[-_ ]?\Z"
+)
+_MAX_WORD: Final = 13
+"""Characters of such a word, and of what is behind it."""
+
+
 def mask(text: str) -> str:
     """Mask what looks like a secret."""
-    return _SECRETS.sub(_mask_match, text)
+    if len(text) < _LONG or _FOLDED.search(text) is not None:
+        return _SECRETS.sub(_mask_match, text)
+    parts: list[str] = []
+    end = 0
+    for start in _possible_starts(text):
+        found = _SECRETS.match(text, start) if start >= end else None
+        if found is not None:
+            parts += (text[end:start], _mask_match(found))
+            end = found.end()
+    return "".join((*parts, text[end:])) if parts else text
+
+
+def _possible_starts(text: str) -> list[int]:
+    """Everywhere a secret can begin: all other positions need not be tried."""
+    starts: set[int] = set()
+    for prefix in _OTHER_PREFIXES:
+        starts.update(_positions(text, prefix))
+    for sign, prefixes in _BY_SIGN.items():
+        for position in _positions(text, sign):
+            before = text[max(0, position - _MAX_PREFIX) : position + 1]
+            if before.endswith(prefixes):
+                starts.update(position + 1 - len(prefix) for prefix in prefixes if before.endswith(prefix))
+    lowered = text.lower()
+    for stem in _STEMS:
+        found = [*_positions(lowered, stem)]
+        starts.update(found)
+        for start in found if stem in ("key", "token") else ():
+            word = _FIRST_WORD.search(lowered[max(0, start - _MAX_WORD) : start])
+            if word is not None:
+                starts.add(start - len(word[0]))
+    return sorted(starts)
+
+
+def _positions(text: str, part: str) -> Iterator[int]:
+    """Everywhere a part is in a text."""
+    position = text.find(part)
+    while position >= 0:
+        yield position
+        position = text.find(part, position + 1)
 
 
 def _mask_match(found: re.Match[str]) -> str:

@@ -20,6 +20,7 @@ StreamCalls = Literal["live", "whole"]
 CallsInText = Literal["profile", "always", "never"]
 UnofferedCalls = Literal["call", "text"]
 DeferredTools = Literal["late", "start"]
+CacheMarkers = Literal["place", "carry"]
 
 _CHOICES: Final = {
     "required": get_args(Required),
@@ -30,6 +31,7 @@ _CHOICES: Final = {
     "calls_in_text": get_args(CallsInText),
     "unoffered_calls": get_args(UnofferedCalls),
     "deferred_tools": get_args(DeferredTools),
+    "cache_markers": get_args(CacheMarkers),
 }
 _TEXTS: Final = ("missing_result", "bridge_user", "bridge_assistant")
 
@@ -72,6 +74,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tools that are loaded later, for a target that has no such thing: `late` declares each of them once it is loaded,
     which changes the tools that a prompt cache begins with; `start` declares all from the start, which costs the tokens
     of all of them in every request."""
+
+    cache_markers: CacheMarkers = "place"
+    """Cache markers for a target that caches nothing without them, such as Claude: `place` adds them, from the second
+    request of a conversation on, for clients whose protocol has none; `carry` sends only those that a client sets."""
 
     def __post_init__(self) -> None:
         for field, allowed in _CHOICES.items():

@@ -291,3 +291,13 @@ def test_many_reasons_are_cut_short(cli: Cli) -> None:
     cli.write("request.json", {**claude(), "tools": tools})
     ended = cli("switch-report", "request.json", "--to", "openai@gpt-4.1")
     assert "3 more reasons" in " ".join(ended.out.split())
+
+
+def test_what_placed_cache_markers_cost_is_in_the_report(cli: Cli) -> None:
+    body = chat(model="gpt-4.1")
+    body["messages"].insert(0, {"role": "system", "content": "You read files. " * 800})
+    cli.write("request.json", body)
+    ended = cli("convert", "request.json", "--to", "anthropic@claude-opus-5", "--report", "report.json")
+    assert ended.code == 0
+    assert "cache_control" in ended.out
+    assert "cost $6.25 when they are written to the cache" in str(cli.read("report.json"))

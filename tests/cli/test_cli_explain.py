@@ -10,8 +10,8 @@ from support.cli.commands import Cli
 from toolglot import lint, profiles
 from toolglot.cli.commands.explain import _model_for, describe_value
 from toolglot.cli.files.rule_examples import conversations
-from toolglot.cli.files.rule_index import all_rules, default_of, description_of
 from toolglot.profiles import KEYS
+from toolglot.profiles.rule_index import all_rules, default_of, description_of
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.route_table import RouteTable
 from toolglot.gateway.config.settings import Config, GatewaySettings, parse_config, read_config
 from toolglot.gateway.config.upstream_table import UpstreamTable
+from toolglot.gateway.inspector.settings import InspectorSettings
 from toolglot.upstream.providers import PROVIDERS
 from toolglot.upstream.routing.no_route import NoRouteError
 from toolglot.upstream.routing.router import Router
@@ -98,7 +99,9 @@ def test_the_defaults_that_it_shows_are_the_defaults() -> None:
     assert (box.breaker_failures, box.breaker_seconds) == (5, 20)
 
 
-@pytest.mark.parametrize("kind", [GatewaySettings, UpstreamTable, Policy, RouteTable, RequestSettings])
+@pytest.mark.parametrize(
+    "kind", [GatewaySettings, InspectorSettings, UpstreamTable, Policy, RouteTable, RequestSettings]
+)
 def test_every_setting_is_in_it(kind: type[msgspec.Struct]) -> None:
     text = uncommented(example_config(BARE))
     missing = [

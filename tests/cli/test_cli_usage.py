@@ -36,6 +36,7 @@ def filled(cli: Cli) -> Cli:
         await save(store, ci)
         rows = [
             (ci.hashed, day(0), "openai", "gpt-5.5", {"requests": 3, "input": 1000, "output": 500, "cost": 20_000_000}),
+            (ci.hashed, day(0), "openai", "gpt-5.5", {"cache_lost": 5000, "cache_lost_cost": 30_000_000}),
             (ci.hashed, day(1), "openai", "gpt-5.5", {"requests": 1, "failed": 1}),
             (ci.hashed, day(40), "openai", "gpt-5.5", {"requests": 100, "input": 5}),
             (ANYONE, day(0), "box", "=tuned\x1b[2J", {"requests": 2, "input": 7, "unpriced": 2, "uncounted": 1}),
@@ -61,6 +62,7 @@ def test_the_table_sums_by_key_the_dearest_first(filled: Cli) -> None:
     printed = " ".join(ended.err.split())
     assert "2 requests without a known price, not included in the cost" in printed
     assert "1 request without token counts from the provider" in printed
+    assert "5,000 tokens were cached and had to be read again, which cost about $0.0300 more" in printed
     assert filled("usage", "--store", "s.db", "--quiet").err == ""
     widths = {len(line) for line in ended.out.splitlines()}
     assert len(widths) == 1, "columns are aligned"
@@ -89,6 +91,8 @@ def test_json_has_everything(filled: Cli, by: str, names: list[str]) -> None:
         "unpriced": 2,
         "uncounted": 1,
         "cost_usd": 200.02,
+        "cache_lost": 5000,
+        "cache_lost_usd": 0.03,
     }
 
 

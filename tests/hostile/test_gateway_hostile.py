@@ -425,9 +425,13 @@ def test_what_a_provider_keeps_is_not_passed_on_to_several_clients(provider: Hos
         assert len(provider.heads) == count + 1
 
 
+KEYED_BODIES = f'{KEYED}\n[inspector]\nkeep = "bodies"\n'
+"""Bodies are kept too, so that there is something to read."""
+
+
 def test_one_client_reads_nothing_of_another(simulated: Server) -> None:
     for model in ("openai_responses/gpt-5", "mistral/mistral-large-latest"):
-        with gateway(simulated, settings=KEYED, environ=KEYS) as served:
+        with gateway(simulated, settings=KEYED_BODIES, environ=KEYS) as served:
             path, body = request_of("openai_responses", model, "a word that only one client knows: xyzzy")
             made = ask(served, path, body, key=A)
             id, item = made.body["id"], made.body["output"][0]["id"]
@@ -450,7 +454,7 @@ def test_one_client_reads_nothing_of_another(simulated: Server) -> None:
 
 def test_thinking_goes_back_to_the_client_that_it_came_from_only() -> None:
     script = {"rules": [{"reply": {"thinking": "a thought of A", "calls": [{"name": "read_file", "arguments": {}}]}}]}
-    with serve(script) as simulated, gateway(simulated, settings=KEYED, environ=KEYS) as served:
+    with serve(script) as simulated, gateway(simulated, settings=KEYED_BODIES, environ=KEYS) as served:
         path, body = request_of("openai", "anthropic/claude-sonnet-4-5", reasoning_effort="low")
         message = ask(served, path, body, key=A).body["choices"][0]["message"]
         result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "x"}

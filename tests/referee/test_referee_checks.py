@@ -15,7 +15,7 @@ from toolglot.profiles import Overrides
 from toolglot.referee import lint
 from toolglot.referee.checks import CHECKS, UNSEEN
 
-GROUPS = ("ids", "names", "tools", "choice", "calls", "results", "turns", "reasoning", "schema", "request")
+GROUPS = ("ids", "names", "tools", "choice", "calls", "results", "turns", "reasoning", "schema", "request", "cache")
 
 
 class Fault(NamedTuple):

@@ -106,7 +106,8 @@ def test_bedrock_blocks_tools_and_settings() -> None:
         ),
     ]
     assert view.messages[1].items[2].arguments == {"x": 1}
-    assert view.cache_markers == ("$.system[1]", "$.messages[0].content[4]", "$.toolConfig.tools[2]")
+    paths = [marker.path for marker in view.cache_markers]
+    assert paths == ["$.toolConfig.tools[2]", "$.system[1]", "$.messages[0].content[4]"]
     assert summarise_tools(view) == [
         ("function", "$.toolConfig.tools[0]", "f", "$.toolConfig.tools[0].toolSpec.inputSchema.json"),
         ("server", "$.toolConfig.tools[1]", "s", ""),

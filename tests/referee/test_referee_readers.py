@@ -92,7 +92,7 @@ def _paths(view: View) -> Iterator[str]:
         yield from (tool.path, *((tool.schema_path,) if tool.schema is not None else ()))
     settings = (view.max_tokens, view.thinking_mode, view.effort, view.budget, view.output, view.user, view.choice)
     yield from (setting.path for setting in (*settings, view.parallel, *view.sampling.values()) if setting)
-    yield from view.cache_markers
+    yield from (marker.path for marker in view.cache_markers)
 
 
 def _at(body: Any, path: str) -> Any:

@@ -197,6 +197,73 @@ def test_anthropic_keeps_a_tool_deferred_that_a_foreign_result_defines() -> None
     ]
 
 
+NEW_RESPONSES: Final = ("openai_responses", "gpt-5.5")
+"""It takes tools that the input defines."""
+
+
+def joined(made: Rendered) -> list[list[str]]:
+    """The names of the tools that each turn defines."""
+    changes = [block for turn in made.conversation.turns for block in turn.blocks if isinstance(block, ToolChange)]
+    return [[tool.definition.name for tool in change.added if tool.definition is not None] for change in changes]
+
+
+def test_responses_gets_a_tool_where_it_was_loaded_and_keeps_its_list_of_tools() -> None:
+    """The list of tools begins the prompt: a change of it is a change of all that the provider has cached."""
+    turns = (
+        user_turn(),
+        *search(1, ToolReference("mcp__files__record")),
+        *search(2, ToolReference("mcp__files__mail"), ToolReference("mcp__files__record")),
+    )
+    sent = [rendered(turns[:length], target=NEW_RESPONSES) for length in (1, 3, 5)]
+    assert [names(made) for made in sent] == [["ToolSearch", "Read"]] * 3
+    assert [joined(made) for made in sent] == [
+        [],
+        [["mcp__files__record"]],
+        [["mcp__files__record"], ["mcp__files__mail"]],
+    ]
+    roles = [turn.role for turn in sent[-1].conversation.turns]
+    assert roles == ["user", "assistant", "user", "developer", "assistant", "user", "developer"]
+    reasons = [entry.reason for entry in sent[-1].entries]
+    assert any("defined where they were loaded" in reason for reason in reasons)
+    assert not any("behind the others" in reason for reason in reasons)
+
+
+def test_older_models_of_responses_get_a_loaded_tool_in_their_list() -> None:
+    made = rendered(
+        (user_turn(), *search(1, ToolReference("mcp__files__mail"))), target=("openai_responses", "gpt-4.1")
+    )
+    assert (names(made), joined(made)) == (["ToolSearch", "Read", "mcp__files__mail"], [])
+
+
+def test_a_tool_that_joins_is_lowered_named_and_restored_like_any_other() -> None:
+    long = replace(RECORD, name="mcp__" + "ä" * 80)
+    made = rendered((user_turn(), *search(1, ToolReference(long.name))), (SEARCH, long), NEW_RESPONSES)
+    ((emitted,),) = joined(made)
+    assert f"- {emitted}: " in last_result(made)
+    assert made.tools.original_call(ToolCall("call_1", emitted, {})).name == long.name
+
+
+def test_a_tool_that_was_called_before_it_was_found_is_declared() -> None:
+    made = rendered(
+        (user_turn(), *called(MAIL.name), *search(2, ToolReference(MAIL.name), ToolReference(RECORD.name))),
+        target=NEW_RESPONSES,
+    )
+    assert (names(made), joined(made)) == (["ToolSearch", "Read", MAIL.name], [[RECORD.name]])
+
+
+@pytest.mark.parametrize("target", [*LACKING, NEW_RESPONSES])
+def test_a_placeholder_is_never_offered_even_if_a_search_finds_it(target: tuple[str, str]) -> None:
+    made = rendered((user_turn(), *search(1, ToolReference(PLACEHOLDER.name))), target=target)
+    assert (names(made), joined(made)) == (["ToolSearch", "Read"], [])
+    assert last_result(made) == f"{MISSING} {PLACEHOLDER.name}"
+
+
+def test_a_policy_that_declares_all_from_the_start_lets_none_join() -> None:
+    turns = (user_turn(), *search(1, ToolReference(MAIL.name)))
+    made = rendered(turns, target=NEW_RESPONSES, policy=Policy(deferred_tools="start"))
+    assert (names(made), joined(made)) == (["ToolSearch", MAIL.name, RECORD.name, "Read"], [])
+
+
 def test_not_all_tools_stay_deferred() -> None:
     made = rendered((user_turn(),), (MAIL, RECORD), ("anthropic", "claude-opus-5-5"))
     assert [tool.deferred for tool in made.conversation.tools] == [False, False]
@@ -249,6 +316,17 @@ def test_a_request_to_its_own_provider_leaves_as_it_came() -> None:
     out = convert(data, source="anthropic", target="anthropic", model="claude-opus-5-5")
     assert out.data is data
     assert list(out.report) == []
+
+
+def test_responses_gets_items_of_tools_and_takes_them_for_its_own() -> None:
+    out = convert(msgspec.json.encode(BODY), source="anthropic", target="openai_responses", model="gpt-5.5")
+    assert [tool["name"] for tool in out.body["tools"]] == ["ToolSearch"]
+    items = [item for item in out.body["input"] if item["type"] == "additional_tools"]
+    assert [[tool["name"] for tool in item["tools"]] for item in items] == [["record"], ["mail", "now"]]
+    assert {item["role"] for item in items} == {"developer"}
+    assert lint(out.data, "openai_responses", "gpt-5.5") == ()
+    again = convert(out.data, source="openai_responses", target="openai_responses", model="gpt-5.5")
+    assert again.data is out.data
 
 
 def test_another_provider_gets_what_is_loaded() -> None:
@@ -395,3 +473,17 @@ def test_a_change_that_leads_because_the_turns_before_it_are_gone_becomes_text()
     assert [turn.text for turn in made.conversation.turns] == [f"{ADDED}\n- translate: Translates.", "Do it."]
     assert names(made) == ["Read", "translate"]
     assert any("became text" in entry.reason for entry in made.entries)
+
+
+def test_an_orphan_result_that_found_tools_says_so_in_text() -> None:
+    reference = {"type": "tool_reference", "tool_name": "read"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_gone", "content": [reference]}
+    body = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": [result, {"type": "text", "text": "go on"}]}],
+        "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
+    }
+    out = convert(body, source="anthropic", target="anthropic", model="claude-sonnet-4-5")
+    assert "These tools were found: read." in out.body["messages"][0]["content"][0]["text"]
+    assert any("that a search found" in entry.reason for entry in out.report.entries)

@@ -21,6 +21,7 @@ from toolglot.render import render
 Body = dict[str, Any]
 
 CLAUDE = "anthropic.claude-sonnet-4-5-v1:0"
+OPUS = "anthropic.claude-opus-4-1-v1:0"
 NOVA = "amazon.nova-pro-v1:0"
 LLAMA = "meta.llama3-1-70b-instruct-v1:0"
 MODELS = [CLAUDE, NOVA]
@@ -78,10 +79,11 @@ MARKED = {
         message("user", {"text": "hi"}, MARKER),
         message("assistant", {"text": "so"}, use(), MARKER),
         message("user", answer(), MARKER),
-        message("assistant", {"text": "done"}, MARKER),
+        message("assistant", {"text": "done"}),
         message("user", {"text": "more"}, MARKER),
     ],
 }
+"""With four markers at most, and those with the longer time first: more are refused."""
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -111,11 +113,12 @@ def test_text_beside_a_marker_is_still_separate_from_results() -> None:
 SPEC: Body = {"toolSpec": {"name": "f", "inputSchema": {"json": SCHEMA}}}
 OTHER: Body = {"toolSpec": {"name": "g", "inputSchema": {"json": SCHEMA}}}
 SYSTEM_TOOL: Body = {"systemTool": {"name": "nova_grounding"}}
+HOUR: Body = {"cachePoint": {"type": "default", "ttl": "1h"}}
 TOOL_LISTS = {
     "behind the last": [SPEC, OTHER, MARKER],
     "between": [SPEC, MARKER, OTHER],
     "before": [MARKER, SPEC],
-    "twice": [MARKER, SPEC, MARKER, {"cachePoint": {"type": "default", "ttl": "1h"}}],
+    "twice": [HOUR, SPEC, HOUR, MARKER],
     "behind a tool of its own": [SPEC, SYSTEM_TOOL, MARKER],
 }
 
@@ -124,15 +127,36 @@ TOOL_LISTS = {
 def test_a_native_cache_marker_among_tools_stays_where_it_is(position: str) -> None:
     body = converse(USER, tools=TOOL_LISTS[position])
     assert_unchanged(body, "bedrock", CLAUDE)
-    again = toolglot.convert(body, source="bedrock", target="bedrock", model=NOVA)  # written anew
+    again = toolglot.convert(body, source="bedrock", target="bedrock", model=OPUS)  # written anew
     assert again.body["toolConfig"]["tools"] == TOOL_LISTS[position]
-    assert again.body["modelId"] == NOVA
+    assert again.body["modelId"] == OPUS
+
+
+@pytest.mark.parametrize("position", TOOL_LISTS)
+def test_nova_gets_no_cache_marker_among_its_tools_and_all_of_them(position: str) -> None:
+    out = toolglot.convert(converse(USER, tools=TOOL_LISTS[position]), source="bedrock", target="bedrock", model=NOVA)
+    assert out.body["toolConfig"]["tools"] == [tool for tool in TOOL_LISTS[position] if "cachePoint" not in tool]
+    assert out.report.entries
+    assert toolglot.lint(out.body, "bedrock", model=NOVA) == ()
+
+
+@pytest.mark.parametrize(
+    ("position", "marked"),
+    [("behind the last", {1: None}), ("between", {0: None}), ("before", {0: None}), ("twice", {0: "1h"})],
+)
+def test_cache_markers_among_tools_are_carried_to_anthropic(position: str, marked: dict[int, str | None]) -> None:
+    body = converse(USER, tools=TOOL_LISTS[position])
+    out = toolglot.convert(body, source="bedrock", target="anthropic", model="claude-sonnet-4-5")
+    tools = out.body["tools"]
+    found = {at: tool["cache_control"].get("ttl") for at, tool in enumerate(tools) if "cache_control" in tool}
+    assert found == marked
+    assert "cachePoint" not in json.dumps(out.body)
+    is_reported = any(entry.action == "dropped" for entry in out.report.entries)
+    assert is_reported == (position == "twice")
 
 
 @pytest.mark.parametrize("position", ["behind the last", "between", "before", "twice"])
-@pytest.mark.parametrize(
-    ("target", "model"), [("openai", "gpt-4.1"), ("anthropic", "claude-sonnet-4-5"), ("gemini", NEW)]
-)
+@pytest.mark.parametrize(("target", "model"), [("openai", "gpt-4.1"), ("gemini", NEW)])
 def test_a_foreign_cache_marker_among_tools_is_no_tool_and_is_reported(target: str, model: str, position: str) -> None:
     body = converse(USER, tools=TOOL_LISTS[position])
     out = toolglot.convert(body, source="bedrock", target=target, model=model)
@@ -149,7 +173,7 @@ def test_markers_without_any_tool_are_kept_as_they_came() -> None:
 
 def test_a_field_of_a_tool_that_is_called_like_a_marker_is_not_lost() -> None:
     odd = {"toolSpec": {**SPEC["toolSpec"], "cachePoint": {"odd": 1}}}
-    out = toolglot.convert(converse(USER, tools=[odd, MARKER]), source="bedrock", target="bedrock", model=NOVA)
+    out = toolglot.convert(converse(USER, tools=[odd, MARKER]), source="bedrock", target="bedrock", model=OPUS)
     assert out.body["toolConfig"]["tools"] == [odd, MARKER]
 
 

@@ -30,6 +30,7 @@ from toolglot import (
     Thinking,
     ToolCall,
     ToolChange,
+    ToolChoice,
     ToolReference,
     ToolResult,
     ToolSpec,
@@ -246,6 +247,17 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     ),
     ("anthropic", "claude-sonnet-4-5"),
     "anthropic",
+)
+@example(  # the result of a function defines a tool, which only that of a search does in Responses
+    Conversation(
+        (
+            Turn("assistant", (ToolCall("call_0", "read", {}),)),
+            Turn("user", (ToolResult("call_0", (ToolReference("read", definition=ToolSpec("read")),)),)),
+        ),
+        options=Options(tool_choice=ToolChoice("auto")),
+    ),
+    ("openai_responses", "gpt-5.2"),
+    "openai_responses",
 )
 @example(  # a budget that switches thinking on
     Conversation(

@@ -314,7 +314,7 @@ def test_four_cache_markers_stay_and_the_referee_counts_them() -> None:
     words = {"role": "user", "content": [marked(text) for text in "abcd"]}
     assert_kept(claude(words), OPUS)
     (violation,) = lint(claude(words, system=[marked("s")]), *OPUS)
-    assert violation.rule == "anthropic-cache-breakpoints"
+    assert violation.rule == "anthropic-cache-max-markers"
     assert violation.path == "$.system[0].cache_control"
 
 

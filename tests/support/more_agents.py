@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -28,42 +28,66 @@ from support.coding_agents import (
 )
 
 MODEL: Final = "tested-model"
-_WINDOW: Final = {"context": 200_000, "output": 16_000}
+WINDOW: Final = {"context": 100_000, "output": 16_000}
 _MACHINES: Final = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
-def run_opencode(address: str, prompt: str, cwd: Path) -> AgentRun:
-    """opencode, whose program is in a package for each kind of machine."""
+MEDIA: Final = {"input": ["text", "image"], "output": ["text"]}
+_OPENCODE: Final = {
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+}
+
+
+def _opencode_program() -> Path:
     kind = f"opencode-{platform.system().lower()}-{_MACHINES.get(platform.machine(), '')}"
     program = MODULES / kind / "bin" / "opencode"
     if not program.is_file():
         pytest.skip(f"opencode: {INSTALL}")
+    return program
+
+
+def import_opencode(cwd: Path, files: Sequence[str]) -> None:
+    """Import sessions; those that are there already are kept."""
+    exit_, stdout, stderr = run([str(_opencode_program()), "import", *files], home_of(cwd), cwd, _OPENCODE)
+    assert exit_ == 0, stdout + stderr
+
+
+def run_opencode(
+    address: str,
+    prompt: str,
+    cwd: Path,
+    *,
+    model: str = MODEL,
+    extra: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    package: str = "@ai-sdk/openai-compatible",
+) -> AgentRun:
+    """opencode, whose program is in a package for each kind of machine; `settings` go into its file, and `package` is
+    what speaks the protocol."""
+    program = _opencode_program()
     provider = {
-        "npm": "@ai-sdk/openai-compatible",
+        "npm": package,
         "name": "tested",
         "options": {"baseURL": address, "apiKey": KEY},
-        "models": {MODEL: {"name": MODEL, "tool_call": True, "limit": _WINDOW}},
+        "models": {model: {"name": model, "tool_call": True, "attachment": True, "limit": WINDOW, "modalities": MEDIA}},
     }
-    named = f"tested/{MODEL}"
+    named = f"tested/{model}"
     config = {"autoupdate": False, "share": "disabled", "permission": "allow", "model": named, "small_model": named}
     home = home_of(cwd)
     file = home / "opencode.json"
-    file.write_text(json.dumps({**config, "provider": {"tested": provider}}), encoding="utf-8")
-    environment = {
-        "OPENCODE_CONFIG": str(file),
-        "OPENCODE_DISABLE_MODELS_FETCH": "1",
-        "OPENCODE_DISABLE_AUTOUPDATE": "1",
-        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-    }
-    exit_, stdout, stderr = run([str(program), "run", "--format", "json", prompt], home, cwd, environment)
+    file.write_text(json.dumps({**config, "provider": {"tested": provider}, **(settings or {})}), encoding="utf-8")
+    environment = {"OPENCODE_CONFIG": str(file), **_OPENCODE}
+    exit_, stdout, stderr = run([str(program), "run", "--format", "json", *extra, prompt], home, cwd, environment)
     texts = [event["part"]["text"] for event in _events(stdout) if event.get("type") == "text"]
     return AgentRun(str(texts[-1]) if texts else "", exit_, stdout, stderr)
 
 
-def run_qwen(address: str, prompt: str, cwd: Path) -> AgentRun:
+def run_qwen(address: str, prompt: str, cwd: Path, *, model: str = MODEL, extra: Sequence[str] = ()) -> AgentRun:
     command = started_with("Qwen Code", "@qwen-code/qwen-code/cli.js")
-    command += ["-p", prompt, "--yolo", "-o", "json", "-m", MODEL, "--auth-type", "openai"]
-    command += ["--openai-base-url", address, "--openai-api-key", KEY]
+    command += ["-p", prompt, "--yolo", "-o", "json", "-m", model, "--auth-type", "openai"]
+    command += ["--openai-base-url", address, "--openai-api-key", KEY, *extra]
     exit_, stdout, stderr = run(command, home_of(cwd), cwd, {"QWEN_CODE_NO_RELAUNCH": "true"})
     try:
         events = json.loads(stdout)
@@ -73,24 +97,33 @@ def run_qwen(address: str, prompt: str, cwd: Path) -> AgentRun:
     return AgentRun("" if last.get("is_error", True) else str(last.get("result", "")), exit_, stdout, stderr)
 
 
-def run_pi(address: str, prompt: str, cwd: Path) -> AgentRun:
+def run_pi(
+    address: str,
+    prompt: str,
+    cwd: Path,
+    *,
+    model: str = MODEL,
+    extra: Sequence[str] = ("--no-session",),
+    api: str = "openai-completions",
+    sees_images: bool = False,
+) -> AgentRun:
     command = started_with("pi", "@earendil-works/pi-coding-agent/dist/cli.js")
     home = home_of(cwd)
     folder = home / ".pi" / "agent"
     folder.mkdir(parents=True, exist_ok=True)
     costs = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
-    model = {
-        "id": MODEL,
-        "name": MODEL,
-        "reasoning": False,
-        "input": ["text"],
-        "contextWindow": _WINDOW["context"],
-        "maxTokens": _WINDOW["output"],
+    described = {
+        "id": model,
+        "name": model,
+        "reasoning": True,
+        "input": ["text", "image"] if sees_images else ["text"],
+        "contextWindow": WINDOW["context"],
+        "maxTokens": WINDOW["output"],
         "cost": costs,
     }
-    provider = {"baseUrl": address, "api": "openai-completions", "apiKey": KEY, "models": [model]}
+    provider = {"baseUrl": address, "api": api, "apiKey": KEY, "models": [described]}
     (folder / "models.json").write_text(json.dumps({"providers": {"tested": provider}}), encoding="utf-8")
-    command += ["-p", "--mode", "json", "--no-session", "--provider", "tested", "--model", MODEL, prompt]
+    command += ["-p", "--mode", "json", "--provider", "tested", "--model", model, *extra, prompt]
     exit_, stdout, stderr = run(command, home, cwd, {"PI_OFFLINE": "1"})
     ended = [event for event in _events(stdout) if event.get("type") == "agent_end"]
     content = ended[-1]["messages"][-1].get("content", []) if ended else []
@@ -137,3 +170,28 @@ ALL_AGENTS: Final = (
     AnyAgent("Qwen Code", run_qwen, "/v1", "run_shell_command", _described),
     AnyAgent("pi", run_pi, "/v1", "bash", _command),
 )
+
+
+def run_copilot(address: str, prompt: str, cwd: Path, *, model: str = MODEL, extra: Sequence[str] = ()) -> AgentRun:
+    """Copilot CLI at a provider of its user's own, whose program is in a package for each kind of machine."""
+    kind = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), '')}"
+    program = MODULES / "@github" / f"copilot-{kind}" / "copilot"
+    if not program.is_file():
+        pytest.skip(f"Copilot CLI: {INSTALL}")
+    command = [str(program), "-p", prompt, "--allow-all", "--model", model, "--output-format", "json", *extra]
+    command += ["--disable-builtin-mcps", "--no-custom-instructions"]
+    environment = {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+        "COPILOT_PROVIDER_BASE_URL": address,
+        "COPILOT_PROVIDER_TYPE": "anthropic",  # to Chat Completions it sends a field of its own, which OpenAI refuses
+        "COPILOT_PROVIDER_API_KEY": KEY,
+        "COPILOT_PROVIDER_MODEL_ID": model,
+    }
+    exit_, stdout, stderr = run(command, home_of(cwd), cwd, environment)
+    texts = [
+        str(event["data"]["content"])
+        for event in _events(stdout)
+        if event.get("type") == "assistant.message" and event.get("data", {}).get("content")
+    ]
+    return AgentRun(texts[-1] if texts else "", exit_, stdout, stderr)

@@ -195,6 +195,15 @@ def read_values(
     )
 
 
+def use_session_files(path: str) -> None:
+    session = toolglot.agent_files.read(path)
+    assert_type(session.conversation, toolglot.Conversation)
+    written = toolglot.agent_files.write(session.conversation, "codex", source=session.agent, dry_run=True)
+    assert_type(written.command, tuple[str, ...])
+    for fault in toolglot.agent_files.check(path):
+        assert_type(fault.line, int)
+
+
 def use_clients() -> None:
     with toolglot.client() as http_client:
         print(http_client)  # noqa: T201

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
+import struct
 from typing import Any
 
 import msgspec
@@ -191,3 +193,18 @@ def test_vectors_of_other_numbers_are_the_providers_own() -> None:
     cohere = profiles.get("cohere", "embed-v4.0")
     data = json.dumps({"embeddings": {"int8": [[1, 2]]}}).encode()
     assert checked_tokens(data, EmbeddingRequest(("a",), number_types=("int8",)), cohere) is None
+
+
+@pytest.mark.parametrize("extra", [{}, {"user": "u"}])
+def test_a_native_reply_with_numbers_that_are_not_finite_is_an_error_with_unknown_fields_too(
+    extra: dict[str, str],
+) -> None:
+    openai = profiles.get("openai", "text-embedding-3-small")
+    fields = {"model": "m", "input": "x", "encoding_format": "base64", **extra}
+    request = read_embeddings(json.dumps(fields).encode(), openai).request
+    for packed in (struct.pack("<f", math.nan), struct.pack("<f", math.inf)):
+        reply = {"data": [{"embedding": base64.b64encode(packed).decode(), "index": 0}]}
+        with pytest.raises(InputError, match="not finite"):
+            checked_tokens(json.dumps(reply).encode(), request, openai)
+    with pytest.raises(InputError):
+        checked_tokens(b'{"data": [{"embedding": [NaN]}]}', request, openai)

@@ -264,3 +264,18 @@ def test_the_description_of_an_output_schema_is_carried_between_protocols_that_h
     assert again["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["description"] == "The answer."
     native = convert(again, source="bedrock", target="openai", model="gpt-5").body
     assert native["response_format"]["json_schema"]["description"] == "The answer."
+
+
+@pytest.mark.parametrize("target", ["mistral", "groq", "deepseek", "cohere", "ollama"])
+def test_an_empty_demand_for_a_web_search_is_reported_where_it_is_lost(target: str) -> None:
+    out = convert({"model": "m", "messages": [USER], "web_search_options": {}}, source="openai", target=target)
+    assert "web_search_options" not in out.body
+    assert [entry.gravity for entry in out.report if entry.path == "$.web_search_options"] == ["loss"]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "openai_responses"])
+def test_a_web_search_that_the_target_runs_is_not_reported_as_lost(target: str) -> None:
+    body = {"model": "m", "messages": [USER], "web_search_options": {"search_context_size": "low"}}
+    out = convert(body, source="openai", target=target)
+    assert len(out.body["tools"]) == 1
+    assert "$.web_search_options" not in {entry.path for entry in out.report}

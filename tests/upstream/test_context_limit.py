@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 import toolglot
 from support.gateway.token_corpus import CORPUS
 from toolglot.conversation import Conversation, Text, Turn
+from toolglot.conversation.token_estimates import count_words
 from toolglot.conversation.values import ToolResult
 from toolglot.gateway.endpoints.text_tokens import DEFAULT_VOCABULARY, VOCABULARIES, count_texts
 from toolglot.profiles import Overrides
-from toolglot.upstream.context_limit import count_words, may_overflow, min_tokens, overflow_of
+from toolglot.upstream.context_limit import may_overflow, min_tokens, overflow_of
 
 pytest.importorskip("splintr")
 

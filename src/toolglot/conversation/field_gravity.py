@@ -60,15 +60,23 @@ CHANGED: Final = frozenset({"allowed_callers", "caller"})
 """Fields whose meaning another provider's request has in another form: calls that code made, or may make, are ordinary
 calls there."""
 
+EMPTY_DEMANDS: Final = frozenset({"web_search_options"})
+"""Fields that are a demand also as an empty object."""
+
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
 def unknown_fields(extra: Extra | None, form: Form | None) -> list[tuple[str, Any]]:
-    """The fields of a value, and of objects inside it, that toolglot does not know. Empty ones are left out."""
+    """The fields of a value, and of objects inside it, that toolglot does not know, without empty ones that demand
+    nothing."""
     outer = [field for fields in extra.values() for field in fields.items()] if extra is not None else []
     if form is not None:
         outer += form.unknown_fields()
-    return [field for field in outer if field[1] not in _EMPTY] if outer else outer
+    return [field for field in outer if field[1] not in _EMPTY or _is_demand(*field)] if outer else outer
+
+
+def _is_demand(field: str, value: object) -> bool:
+    return field in EMPTY_DEMANDS and value == {}
 
 
 def gravity_of_field(field: str, value: object) -> Gravity:

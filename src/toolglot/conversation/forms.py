@@ -27,9 +27,11 @@ class CacheMarker(Struct, frozen=True):
     """A prompt is to be cached up to and including the value with this marker.
 
     ttl: how long, in the provider's words (`5m`, `1h`); None: as long as the provider does by default.
+    more: the names of its other fields.
     """
 
     ttl: str | None = None
+    more: tuple[str, ...] = ()
 
 
 class CacheMarking(Struct, frozen=True, kw_only=True):
@@ -37,8 +39,18 @@ class CacheMarking(Struct, frozen=True, kw_only=True):
 
     field: str
     """The field of a marked value that holds the marker."""
+    type: str
+    """The type of every marker."""
     block: str = ""
     """The kind of a block that is nothing but a marker; empty: there is no such block."""
+    is_of_hosts: bool = False
+    """Whether only some hosts of the protocol have markers."""
+    mark_tool: Callable[[Form | None, dict[str, Any]], Form] | None = None
+    """Puts the block of a marker behind a tool, into its form; None: a tool has the field."""
+    marks_calls: bool = True
+    """Whether a call can be marked."""
+    marks_parts: bool = False
+    """Whether a result is marked at the last part of its content."""
 
 
 class Form:
@@ -196,6 +208,11 @@ def set_loader(loader: FormLoader) -> None:
 def library(protocol: str) -> FormLibrary:
     """The forms of a protocol; none if its name is unknown."""
     return _loaders[0].load(protocol) if _loaders else FormLibrary({})
+
+
+def protocols() -> tuple[str, ...]:
+    """The names of all protocols."""
+    return tuple([name for loader in _loaders for name in loader.names()])
 
 
 def read_form(kind: type, value: Any) -> Any:

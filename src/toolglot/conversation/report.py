@@ -38,6 +38,7 @@ Action = Literal[
     "assumed",
     "dropped",
     "mismatched",
+    "uncached",
 ]
 
 Gravity = Literal["loss", "change", "housekeeping"]

@@ -634,6 +634,7 @@ class Usage(Value, frozen=True):
     """Tokens that a reply cost; None where the provider does not say.
 
     cache_read_tokens, cache_write_tokens: tokens of the prompt that came from a cache, or went into it.
+    cache_write_1h_tokens: those that went into it for an hour, among all that did.
     reasoning_tokens: tokens of thinking, among those of the answer.
     extra: fields that toolglot does not know, by protocol.
     form: how its protocol wrote it.
@@ -648,6 +649,7 @@ class Usage(Value, frozen=True):
     reasoning_tokens: int | None = None
     extra: Extra | None = None
     form: Form | None = None
+    cache_write_1h_tokens: int | None = None
 
 
 class MalformedCall(Value, frozen=True):

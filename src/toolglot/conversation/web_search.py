@@ -39,16 +39,21 @@ class FoundPage(Value, frozen=True):
 
 
 class SearchRun(Value, frozen=True):
-    """A search that a provider made for a reply.
+    """A search that was made for a reply, by a provider or by the gateway.
 
     id: the provider's id of it.
-    query: what was searched for.
+    query: what was searched for; of a fetch, the URL.
     pages: what was found.
+    text: what the model read, if it is known.
+    error: why there is nothing, as Anthropic's error codes say it.
     """
 
     id: str
     query: str = ""
     pages: tuple[FoundPage, ...] = ()
+    kind: Literal["search", "fetch"] = "search"
+    text: str = ""
+    error: str = ""
 
 
 class Citation(Value, frozen=True):

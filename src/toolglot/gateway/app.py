@@ -13,7 +13,7 @@ import errno
 import os
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from toolglot import __version__
 from toolglot.conversation import Failure
 from toolglot.errors import InputError, UnknownNameError
+from toolglot.gateway.accounting.cache_losses import CacheWatch
 from toolglot.gateway.accounting.client_keys import KeyRing, saved_keys
 from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.accounting.prices import ConfiguredPrices
@@ -33,10 +34,11 @@ from toolglot.gateway.endpoints.background import BackgroundRuns
 from toolglot.gateway.endpoints.embeddings import EmbeddingCall
 from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
+from toolglot.gateway.endpoints.inspector import InspectorEndpoints, InspectorParts, placed_later
 from toolglot.gateway.endpoints.openapi import OPEN
 from toolglot.gateway.endpoints.pass_through import PassThrough
 from toolglot.gateway.endpoints.response_socket import ResponseSockets
-from toolglot.gateway.endpoints.table import DEFAULT_SOURCE, GatewayEndpoint, client_protocol, find
+from toolglot.gateway.endpoints.table import DEFAULT_SOURCE, INSPECTOR, GatewayEndpoint, client_protocol, find
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.asgi_client import asgi_request, websocket_request
 from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
@@ -55,11 +57,18 @@ from toolglot.gateway.http.requests import (
 )
 from toolglot.gateway.http.web_pages import PageChannel, is_allowed, preflight_headers, refuse_pages
 from toolglot.gateway.http.worker_links import WorkerLinks
+from toolglot.gateway.inspector.capturing import CaptureBudget, CapturedReply, CapturingChannel
+from toolglot.gateway.inspector.fleet import Fleet
+from toolglot.gateway.inspector.kept_requests import KeptRequests
+from toolglot.gateway.inspector.live_feed import LiveFeed
+from toolglot.gateway.inspector.settings import Kept
 from toolglot.gateway.observability.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.observability.tracing import Tracing, open_tracing
+from toolglot.gateway.routing.cache_keys import session_in_headers
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError, load_steps
+from toolglot.gateway.routing.search_tool import SearchTool
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.background_store import BackgroundStore
@@ -87,6 +96,9 @@ EXHAUSTED: Final = Failure(
 _EXHAUSTED_BODY: Final = overloaded_body(EXHAUSTED.message, "exhausted")
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 PRUNE_SECONDS: Final = 600.0
+STORE_ERROR_SECONDS: Final = 60.0
+"""The same failure of the store is logged again after so long."""
+MAX_STORE_ERRORS: Final = 20
 STORE_UNAVAILABLE: Final = (
     "the gateway's store, which this request needs, cannot be used now; try again in a few seconds (the gateway's log "
     "has the reason)"
@@ -122,6 +134,7 @@ class Gateway:
         self._middleware = tuple(middleware)
         settings = config.gateway
         self.request_log: RequestLog = request_log or RequestLog(max_remembered=settings.reports, form=settings.log)
+        self._captures = CaptureBudget(lambda: self.config.inspector.max_bytes)
         self.budget: BodyBudget = BodyBudget(lambda: self.config.gateway.max_bytes_in_flight)
         self.metrics: Metrics = Metrics(overrides=lambda: self.config.overrides, budget=self.budget)
         self.tracing = tracing
@@ -130,8 +143,12 @@ class Gateway:
         self._steps = [*load_steps(settings.middleware, config.origin), *middleware]
         self._store: Store | None = None
         self._store_watch = StoreWatch(None)
+        self._cache_watch = CacheWatch()
+        self._store_errors: dict[str, float] = {}
+        """Failures of the store that were logged, and when."""
         self._services: Services | None = None
         self._information: InformationEndpoints | None = None
+        self._inspector: InspectorEndpoints | None = None
         self._secrets = own_secrets(config)
         self.request_log.mask_secrets = self._secrets.mask
         self._pass_through: PassThrough | None = None
@@ -150,6 +167,17 @@ class Gateway:
         self.worker_links: WorkerLinks | None = None
         """The other workers, if there are any."""
         self._sockets = ResponseSockets(lambda: self.config.gateway, self.budget)
+        self.feed: LiveFeed = LiveFeed()
+        """What happens to requests, for the inspector."""
+        self.feed.on_end = self._place
+        self.kept: KeptRequests = KeptRequests(
+            self.request_log, self.shutdown.open_requests, lambda: self.config.overrides
+        )
+        """The requests that the inspector shows."""
+        self.request_log.on_purge = self._forget
+        self.fleet: Fleet = Fleet()
+        """What all requests of the last days came to."""
+        self._placing: set[asyncio.Task[None]] = set()
 
     # --- start and stop -----------------------------------------------------------------------------
 
@@ -169,7 +197,7 @@ class Gateway:
             self._store_watch = StoreWatch(
                 self._store,
                 file=settings.store if is_file else "",
-                notice=lambda text: self.request_log.notice(text, event="store"),
+                notice=self._note_store,
                 count=self.metrics.store_failed,
             )
             await saved_keys(store)  # without a time limit: it may have to connect and to make the tables
@@ -178,6 +206,7 @@ class Gateway:
         if settings.tracing and self.tracing is None:
             self.tracing = await asyncio.to_thread(open_tracing, self.request_log.notice)
         if self.worker_links is not None:
+            self.worker_links.answer, self.worker_links.feed = self._answer_worker, self.feed
             await self.worker_links.start(self.request_log, self._metrics_text)
         own: dict[str, Any] = {"version": __version__, "pid": os.getpid(), "config": self.config.origin}
         if self.config.simulates_known:
@@ -205,10 +234,12 @@ class Gateway:
             config.keys,
             metrics_key=settings.metrics_key,
             report=self.request_log.notice,
+            count=self.metrics.store_failed,
         )
         await ring.start()
         responses = StoredResponses(self._store, seconds=seconds)
-        usage_seconds, prices = settings.usage_days * 86_400, ConfiguredPrices(config.prices)
+        targets = {name: upstream.target for name, upstream in config.upstreams.items()}
+        usage_seconds, prices = settings.usage_days * 86_400, ConfiguredPrices(config.prices, targets, config.overrides)
         return Services(
             config,
             Limits(max_bytes=settings.max_body_bytes),
@@ -234,16 +265,26 @@ class Gateway:
                 usage_seconds=usage_seconds,
                 report=self.request_log.notice,
                 store_seconds=settings.store_seconds,
+                count=self.metrics.store_failed,
             ),
             self._store_watch,
+            self._cache_watch,
+            SearchTool(config.web_search, os.environ) if config.web_search is not None else None,
         )
 
     def _use_services(self, services: Services) -> None:
         """Use these services from now on. Requests that have begun go on with the old ones."""
         self._services, self.config, self.upstreams = services, services.config, services.upstreams
         self._secrets = services.secrets
+        self.request_log.inspector = services.config.inspector
         self.request_log.mask_secrets = self._secrets.mask
         self._information = InformationEndpoints(services, self.request_log, self.worker_links)
+        self._inspector = InspectorEndpoints(
+            services,
+            self.request_log,
+            InspectorParts(self.kept, self.feed, self.fleet, self._kept, self.serve),
+            self.worker_links,
+        )
         self._pass_through = PassThrough(services)
 
     async def reload(self, config: Config) -> None:
@@ -271,6 +312,7 @@ class Gateway:
         """Refuse new requests, let open ones go on for that long, and end the rest with an error."""
         self.shutdown.is_draining = True
         self._sockets.drain()
+        self.feed.close()
         self.request_log.event("drain", open=self.open, seconds=seconds)
         if self.open:
             self.request_log.notice(
@@ -286,11 +328,13 @@ class Gateway:
             self._watch.is_requested = True
 
     async def stop(self) -> None:
-        for task in self._tasks:
+        for task in (*self._tasks, *self._placing):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._placing, return_exceptions=True)
         if self._services is not None:
             await self._services.background.close()
+            if self._services.search is not None:
+                await self._services.search.close()
         for upstreams in (*self._retiring, self.upstreams):
             await upstreams.close()
         if self.worker_links is not None:
@@ -324,6 +368,8 @@ class Gateway:
         while begun & self.shutdown.open_requests() or old.upstreams.running or old.meter.is_waiting:
             await asyncio.sleep(RETIRE_SECONDS)
         self._metering.pop(old.meter).cancel()
+        if old.search is not None:
+            await old.search.close()
         await old.upstreams.close()
         self._retiring.remove(old.upstreams)
 
@@ -390,6 +436,8 @@ class Gateway:
             else (client_protocol(request.path, request.headers).provider, "pass")
         )
         record = RequestRecord(request.id, request.method, request.path, action=action, source=source)
+        keep = self._observe(endpoint, request, record)
+        channel = request.channel
         self.open += 1
         self.shutdown.begin(record, channel.task)
         if self.config.gateway.metrics != "off":
@@ -415,11 +463,37 @@ class Gateway:
             share.release()
             self.shutdown.end(record)
             try:
-                self.request_log.end(record)
+                self.request_log.end(record, keep)
+                if self.feed.watchers:
+                    self.feed.end(record)
             finally:
                 self.open -= 1
         if request.socket is not None:
             await self._sockets.run(request.socket, request, self.serve)
+
+    def _observe(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> Kept:
+        """Begin to note what is kept of a request, or watched. Returns how much is kept."""
+        if record.request.action.startswith(INSPECTOR):
+            return "off"
+        if request.replay_of:
+            record.request.repeat(request.replay_of)
+        keep = self._kept()
+        if keep != "off":
+            record.request.identify(request.headers.get("user-agent", ""), session_in_headers(request.headers))
+        if keep == "bodies" and endpoint is not None and request.method == "POST":
+            record.captured = CapturedReply(self._captures, record.times.began)
+            request.channel = CapturingChannel(request.channel, record.captured)
+        if self.feed.watchers:
+            record.watch(self.feed.publish)
+        return keep
+
+    def _kept(self) -> Kept:
+        """What is kept of a request when it is over."""
+        keep = self.config.inspector.keep
+        if keep is not None:
+            return keep
+        is_open = self._services is not None and not self._services.ring.is_demanded
+        return "bodies" if is_open and _is_loopback(self.config.gateway.host) else "reports"
 
     async def _respond(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> None:
         if await _answers_preflight(request, record):
@@ -428,6 +502,8 @@ class Gateway:
         if admit is not None:
             request.client = await admit(request.key)
         record.request.admit(request.client)
+        if self.feed.watchers:
+            self.feed.publish(record)
         if self.tracing is not None and record.request.action in _TRACED:
             record.trace = self.tracing.begin(record, request.headers)
         self.shutdown.refuse_new(record)
@@ -450,17 +526,21 @@ class Gateway:
             request.body = await read_body(request, settings.max_body_bytes)
             request.values = await offloading.count_values(request.body)
             request.hold(VALUE_BYTES * request.values)
-            record.arrive(request.body)
+            if not record.request.action.startswith(INSPECTOR):
+                record.arrive(request.body)
         await self._serve_endpoint(endpoint, request, record)
 
     async def _serve_endpoint(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
         assert self._services is not None and self._information is not None  # noqa: S101, PT018 - started
+        assert self._inspector is not None  # noqa: S101 - started
         if endpoint.action in ("generate", "compact"):
             await ModelRequest(self._services, endpoint, request, record).run()
         elif endpoint.action == "embed":
             await EmbeddingCall(self._services, endpoint, request, record).run()
         elif endpoint.action == "metrics":
             await self._show_metrics(self._services.vault, request, record)
+        elif endpoint.action.startswith(INSPECTOR):
+            await self._inspector.run(endpoint, request, record)
         elif endpoint.action == "ready" and self.shutdown.is_draining:
             record.response.complete(503)
             await request.channel.respond(503, {"x-toolglot-request": record.id}, b'{"status":"draining"}')
@@ -483,11 +563,30 @@ class Gateway:
         is_sum = endpoint is not None and endpoint.action == "metrics" and settings.metrics == "keyed"
         return ring.admit_to_metrics if is_sum else ring.admit
 
+    async def _answer_worker(self, query: Mapping[str, str | None]) -> Any:
+        """What the inspector of another worker asks for."""
+        if query.get("topic") == "fleet":
+            return self.fleet.parts(float(query.get("hours") or 1), query.get("client"))
+        return await self.kept.answer(query)
+
+    def _forget(self, ids: list[str], client: str | None) -> None:
+        """Requests were purged."""
+        self.kept.forget(ids)
+        self.feed.drop(ids, client)
+
+    def _place(self, record: RequestRecord) -> None:
+        """Find the conversation of a request that ended, for those who watch."""
+        task = asyncio.create_task(placed_later(self.kept, self.feed, record))
+        self._placing.add(task)
+        task.add_done_callback(self._placing.discard)
+
     # --- metrics ------------------------------------------------------------------------------------
 
     def _count(self, record: RequestRecord) -> None:
         """A request is over."""
         self.metrics.end(record)
+        if self.config.inspector.keep != "off":
+            self.fleet.add(record)
         if record.trace is not None:
             record.trace.end(record)
 
@@ -509,8 +608,22 @@ class Gateway:
         await request.channel.respond(200, {"content-type": CONTENT_TYPE}, text)
 
     def _store_failed(self, error: StoreError) -> None:
+        """Count a failure of the store, and log what it says, at most once a minute until the store works again."""
         self.metrics.store_failed()
-        self.request_log.notice(f"the store: {error}", event="error")
+        text, now = str(error), time.monotonic()
+        logged_at = self._store_errors.get(text)
+        if logged_at is not None and now - logged_at < STORE_ERROR_SECONDS:
+            return
+        if len(self._store_errors) >= MAX_STORE_ERRORS:
+            self._store_errors.clear()
+        self._store_errors[text] = now
+        self.request_log.notice(f"the store: {text}", event="error")
+
+    def _note_store(self, text: str) -> None:
+        """Log that the store works again, or does not."""
+        if not self._store_watch.reason:
+            self._store_errors.clear()
+        self.request_log.notice(text, event="store")
 
     # --- errors -------------------------------------------------------------------------------------
 

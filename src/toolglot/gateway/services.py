@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from toolglot.gateway.accounting.cache_losses import CacheWatch
 from toolglot.gateway.accounting.client_keys import KeyRing
 from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.config.settings import Config
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware
+from toolglot.gateway.routing.search_tool import SearchTool
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.state.conversations import Conversations
 from toolglot.gateway.state.owned_objects import OwnedObjects
@@ -49,3 +51,6 @@ class Services(Struct, frozen=True):
     ring: KeyRing
     meter: Meter
     store_watch: StoreWatch
+    cache_watch: CacheWatch
+    search: SearchTool | None = None
+    """Searches the web for upstreams that have no search of their own."""

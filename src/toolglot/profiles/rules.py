@@ -522,6 +522,13 @@ class CacheRules(Group, frozen=True, kw_only=True):
             "no cache is known."
         ),
     ] = "none"
+    placing: Annotated[
+        bool,
+        Meta(
+            description="Markers are placed for clients whose protocol has none: a marker further on reads what an "
+            "earlier one wrote, and writes only the rest."
+        ),
+    ] = False
     max_markers: Annotated[int, Meta(ge=0, description="Maximum number of markers in a request.")] = 0
     positions: Annotated[
         tuple[Literal["tools", "system", "messages", "results"], ...],
@@ -531,6 +538,9 @@ class CacheRules(Group, frozen=True, kw_only=True):
         ),
     ] = ()
     min_tokens: Annotated[int, Meta(ge=0, description="The shortest prompt that is cached, in tokens.")] = 0
+    step_tokens: Annotated[
+        int, Meta(ge=0, description="Automatic caches grow in steps of this many tokens; 0: not known.")
+    ] = 0
     ttls: Annotated[Names, Meta(description="How long a marker may ask for, shortest first; none: it cannot ask.")] = ()
     default_ttl_seconds: Annotated[
         int | None, Meta(description="How long a prompt stays in the cache without use; null: not known.")
@@ -541,6 +551,21 @@ class CacheRules(Group, frozen=True, kw_only=True):
             description="How many blocks before a marker an earlier entry of the cache is looked for; null: without "
             "limit."
         ),
+    ] = None
+    read_price: Annotated[
+        float | None,
+        Meta(
+            description="What a token costs that was read from the cache, as a share of other input; null: not known, "
+            "and as other input. For models whose price is not listed.",
+        ),
+    ] = None
+    write_price: Annotated[
+        float | None,
+        Meta(description="The same for a token that was written to the cache; null: not known."),
+    ] = None
+    write_price_1h: Annotated[
+        float | None,
+        Meta(description="The same for one that was written for an hour; null: as `cache.write_price`."),
     ] = None
     key_field: Annotated[
         str, Meta(description="The field of a request that keeps a conversation where its cache is; empty: none.")

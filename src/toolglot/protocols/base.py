@@ -89,6 +89,10 @@ class StreamOptions(Struct, frozen=True, kw_only=True):
     """Whether the client wants an event with the usage, where the protocol lets it choose."""
     created: int = 0
     """When the reply began, in seconds since 1970. The core has no clock."""
+    clock: Callable[[], int] | None = None
+    """The time when the reply ends, where the protocol has it; None: `created` stands for it."""
+    settings: Mapping[str, Any] | None = None
+    """The client's request, for protocols whose replies repeat its settings."""
     model: str = ""
     """The model of the request, for a provider that does not name the model of its reply."""
     whole_calls: bool = False
@@ -145,6 +149,16 @@ class ArrayWriter(typing.Protocol):
     def end(self) -> bytes: ...
 
 
+class FrameFiller(typing.Protocol):
+    """Fills what events of a server leave out and clients of the protocol demand."""
+
+    def __init__(self, options: StreamOptions) -> None: ...
+
+    def fill(self, frame: Frame) -> bytes | None:
+        """The event with what it leaves out; None: it leaves out nothing."""
+        ...
+
+
 class StreamCodec:
     """Both directions of a protocol's streams: its `stream_reader.py` and `stream_writer.py`.
 
@@ -165,6 +179,8 @@ class StreamCodec:
         """Whether events number the blocks that they belong to."""
         self.closing_events: frozenset[str] = getattr(writer, "CLOSING_EVENTS", frozenset())
         """Events that end a part of a block, before the event that ends the block."""
+        self.frame_filler: type[FrameFiller] | None = getattr(writer, "FrameFiller", None)
+        """Fills what forwarded events leave out; None: clients demand nothing that servers leave out."""
         self.last_event: bytes = getattr(writer, "LAST_EVENT", b"")
         """What ends every stream, after the event that ends the reply."""
 
@@ -537,6 +553,9 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """The target from whose profile an unknown endpoint starts, where it is not `provider`."""
     sdk: str = ""
     """The package of the provider's own Python SDK."""
+    sdk_example: str = ""
+    """A call with it: imports, an empty line, and the call of `body`, which gives `reply`. `<url>`, `<key>` and
+    `<model>` are replaced by code, `<stream>` by `_stream` or nothing."""
 
     # the endpoint
     path: str

@@ -15,6 +15,8 @@ from msgspec import Struct
 
 Kind = Literal["text", "call", "result", "media", "thinking", "server", "other"]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+Section = Literal["tools", "system", "messages", "results"]
+"""The part of a prompt that a cache marker is in."""
 
 
 OLD_FORMS: Final = ("function_call", "function")
@@ -121,6 +123,15 @@ class Setting(Struct, frozen=True):
     value: Any
 
 
+class MarkerView(Struct, frozen=True):
+    """A cache marker."""
+
+    path: str
+    section: Section
+    ttl: str | None = None
+    """How long it asks for; None: it does not say."""
+
+
 class View(Struct, kw_only=True):
     """A whole request."""
 
@@ -163,8 +174,8 @@ class View(Struct, kw_only=True):
     """The names of all top-level fields, where hosts of the protocol differ in them."""
     signature_fields: tuple[str, ...] = ()
     """Paths of fields that may hold a signature of another host."""
-    cache_markers: tuple[str, ...] = ()
-    """Paths of cache markers."""
+    cache_markers: tuple[MarkerView, ...] = ()
+    """The cache markers in the order of the prompt: tools, system prompt, messages."""
     shapes: tuple[MalformedPart, ...] = ()
     extra_paths: tuple[str, ...] = ()
     """Paths of unknown fields in parts that the view does not have."""

@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING, TypeVar
 
 from toolglot.conversation import Extra, Form, Issuer, ToolSpec, Turn
+from toolglot.conversation.cache_markers import marker_fields, why_no_markers
 from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Action, Entry, Fault, Gravity, gravity_of
 from toolglot.policy import Policy
@@ -30,10 +31,12 @@ class RenderContext:
 
     __slots__ = (
         "_facts",
+        "cache_markers",
         "destination",
         "entries",
         "has_errors",
         "has_new_ids",
+        "has_placed_markers",
         "is_continued",
         "is_native",
         "keeps_items",
@@ -68,6 +71,10 @@ class RenderContext:
         """The tools of the conversation."""
         self.loading: ToolLoading | None = None
         """The tools that are loaded later, if there are any."""
+        self.cache_markers: int = 0
+        """How many cache markers the conversation has, if they are carried to a target that has them."""
+        self.has_placed_markers: bool = False
+        """Whether cache markers were added that the client did not set."""
         self._facts: TurnFacts | None = None
 
     def facts(self, turns: tuple[Turn, ...]) -> TurnFacts:
@@ -110,9 +117,12 @@ class RenderContext:
         """Report the unknown fields of a value that cannot be kept; `where` is what cannot carry them. Empty fields are
         not reported."""
         for field, value in unknown_fields(extra, form):
+            reason = f"{where} cannot carry {field[:80]}"
+            if field in marker_fields() and self.profile.cache.style != "markers":
+                reason = f"{why_no_markers(self.profile)}; {field} was dropped"
             self.report(
                 "dropped",
-                f"{where} cannot carry {field[:80]}",
+                reason,
                 path=f"$.{field[:80]}",
                 turn_key=turn_key,
                 gravity=gravity_of_field(field, value),

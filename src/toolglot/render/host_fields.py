@@ -102,7 +102,7 @@ def _drop_refused_fields(conversation: Conversation, ctx: RenderContext) -> Conv
 def _may_be_signed(conversation: Conversation, ctx: RenderContext) -> bool:
     """Whether a model's turn has such a field. This runs for nearly every request, and hardly any has one."""
     for turn in conversation.turns:
-        if turn.role != "assistant" or _is_issued_by_target(turn, ctx):
+        if turn.role != "assistant" or (turn.issuer is not None and _is_issued_by_target(turn, ctx)):
             continue
         if turn.extra is not None and _has_signature(turn.extra, ctx):
             return True

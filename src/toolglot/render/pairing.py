@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Media, ResultPart, Text, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Media, ResultPart, Text, ToolCall, ToolReference, ToolResult, Turn
 from toolglot.conversation.cache_markers import is_marker
 from toolglot.conversation.completion import completion_key
 from toolglot.conversation.report import Action
@@ -273,6 +273,8 @@ class _Pairing:
 
     def _report(self, result: ToolResult, action: Action, reason: str) -> None:
         self._ctx.report_fields(result.extra, result.form, "a result that became text or was dropped")
+        if action == "converted" and _found_tools(result):
+            self._ctx.report(action, "the tools that a search found became text", call_ids=(result.call_id,))
         # The content of the result is still there, with its call or as text.
         self._ctx.report(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
 
@@ -287,6 +289,14 @@ def _result_as_text(mark: str, result: ToolResult) -> list[ResultPart]:
     head = mark.format(name=name)
     if result.is_error:
         head = f"{head} (error)"
-    result_text = result.text or result.error or ""
+    found = _found_tools(result)
+    texts = (result.text or result.error or "", f"These tools were found: {', '.join(found)}." if found else "")
+    result_text = "\n".join(filter(None, texts))
     media = [part for part in result.content if isinstance(part, Media)] if isinstance(result.content, tuple) else []
     return [Text(f"{head}: {result_text}" if result_text else head), *media]
+
+
+def _found_tools(result: ToolResult) -> list[str]:
+    """The tools that a search found, which only a result can load."""
+    parts = result.content if isinstance(result.content, tuple) else ()
+    return [part.name for part in parts if isinstance(part, ToolReference)]

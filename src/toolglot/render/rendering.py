@@ -23,7 +23,10 @@ Tools:
 13. `loading`: which tools are declared, if some are loaded later.
 14. `definitions`: which tools there are, and their form. `choice` may leave some out.
 15. `tool_table`: names, once it is known which tools and calls are left.
-16. `calls`: ids and names in the history, last of all.
+16. `calls`: ids and names in the history.
+
+Cache markers, last of all, when it is known what is sent: `marker_carrying` before the passes puts those of the client
+on the values that they are about, and afterwards fits them; `marker_placing` adds some for a client that has none.
 
 Two shortcuts save most of this work for most requests. `fast_path` checks in one loop whether any pass has anything to
 do, `history/well_formed` whether any result has to be matched with its call. With `shortcuts=False` neither is tried.
@@ -50,6 +53,8 @@ from toolglot.render.content.cache_markers import drop_refused_markers
 from toolglot.render.content.compaction import write_summaries
 from toolglot.render.content.empty_content import fill_empty_content
 from toolglot.render.content.foreign import strip_foreign
+from toolglot.render.content.marker_carrying import attach_markers, fit_markers
+from toolglot.render.content.marker_placing import may_place, place_markers
 from toolglot.render.content.media import fit_media
 from toolglot.render.content.reasoning import add_required_thinking, drop_refused_thinking, drop_trailing_thinking
 from toolglot.render.context import RenderContext, unless_same
@@ -65,6 +70,7 @@ from toolglot.render.tools.calls import emit_calls, projection_for
 from toolglot.render.tools.choice import fit_choice
 from toolglot.render.tools.definitions import fit_tools, key_of
 from toolglot.render.tools.loading import (
+    define_joined_tools,
     defines_tools,
     load_tools,
     start_loading,
@@ -89,6 +95,8 @@ class Rendered(Struct, frozen=True):
     """Whether every turn, tool and setting is the original object."""
     names: WellFormedTurns | None = None
     """Maps native ids to canonical ones, if the passes used the native ones."""
+    has_placed_markers: bool = False
+    """Whether cache markers were added that the client did not set."""
 
     def seen_ids(self) -> Ids:
         """The ids of the calls and results that are sent."""
@@ -136,6 +144,7 @@ def render(
         )
     original = conversation
     conversation = drop_refused_markers(drop_foreign_fields(conversation, ctx), ctx)
+    conversation = attach_markers(conversation, ctx)
     ctx.keeps_items, ctx.is_continued = ctx.is_native and keeps_items, is_continued
     # The replies so far are of the model that the client named, which need not be the model of this request (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
@@ -162,7 +171,7 @@ def render(
         conversation = replace(conversation, turns=turns, options=options)
     table, emitted, options = _fit_tools_and_choice(conversation, plain, ctx)
     projection = projection_for(ctx, names.canonical_id if names is not None else None, issuer.provider)
-    turns = write_missing_references(turns, emitted, ctx)
+    turns = define_joined_tools(write_missing_references(turns, emitted, ctx), ctx)
     sent = emit_calls(turns, table, projection, plain, ctx)
     rendered = Conversation(
         unless_same(tuple(sent) if plain is not None else _check_pairs(sent, ctx), turns),
@@ -172,6 +181,9 @@ def render(
         conversation.extra,
         conversation.form,
     )
+    rendered = fit_markers(rendered, ctx)
+    if may_place(ctx):
+        rendered = place_markers(rendered, ctx)
     is_unchanged = (
         rendered.turns is original.turns
         and rendered.tools is original.tools
@@ -191,7 +203,7 @@ def render(
         if any(entry.turn_key or entry.call_ids for entry in entries):
             locator = _EntryLocator(names, kept_turns)
             entries = tuple([locator.locate(entry) for entry in entries])
-    return Rendered(rendered, entries, table, projection, is_unchanged, names)
+    return Rendered(rendered, entries, table, projection, is_unchanged, names, ctx.has_placed_markers)
 
 
 def _fit_tools_and_choice(
@@ -225,6 +237,8 @@ def _fit_tools_and_choice(
     emitted = tuple([tool.emitted for tool in chosen])
     if not table.is_plain:
         emitted = tuple([_emitted_tool(tool, table, ctx.profile) for tool in chosen])
+    if loading is not None:
+        emitted = loading.take_joined([key_of(tool.original) for tool in chosen], emitted)
     same = unless_same(emitted, conversation.tools)
     return table, remember_fitted_tools(conversation, table, same, ctx.entries[before:], ctx), options
 

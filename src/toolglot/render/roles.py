@@ -16,6 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Role, ServerTool, Text, ToolChange, Turn
+from toolglot.conversation.cache_markers import with_markers_of, without_any_markers
 from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.pairing import may_share
 from toolglot.render.turn_facts import PROMPTS, was_message
@@ -79,19 +80,22 @@ def _fit_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn]:
                 "converted", f"a {turn.role} prompt is refused here {rule}; it became tagged text", turn_key=turn.key
             )
             before = "user"
-            ctx.report_fields(turn.extra, turn.form, "tagged text", turn.key)
-            for block in turn.blocks:
-                ctx.report_fields(block.extra, block.form, "tagged text", turn.key)
-            fitted_turns.append(
-                replace(
-                    turn,
-                    role="user",
-                    blocks=(Text(TAGGED.format(text=_prompt_text(turn, ctx))),),
-                    extra=None,
-                    form=None,
-                )
-            )
+            text = Text(TAGGED.format(text=_prompt_text(turn, ctx)))
+            fitted_turns.append(_as_one_text((turn,), text, "user", "tagged text", ctx))
     return fitted_turns
+
+
+def _as_one_text(prompts: Sequence[Turn], text: Text, role: Role, what: str, ctx: RenderContext) -> Turn:
+    """Prompts as one turn of one text. What it cannot carry is reported; cache markers it can."""
+    values: list[Block | Turn] = []
+    for prompt in prompts:
+        values += (*prompt.blocks, prompt)
+    for value, key in [(value, prompt.key) for prompt in prompts for value in (prompt, *prompt.blocks)]:
+        plain = without_any_markers(value) if ctx.cache_markers else value
+        ctx.report_fields(plain.extra, plain.form, what, key)
+    if ctx.cache_markers:
+        text = with_markers_of(text, values)
+    return replace(prompts[0], role=role, blocks=(text,), extra=None, form=None)
 
 
 def _prompt_text(prompt: Turn, ctx: RenderContext) -> str:
@@ -126,10 +130,8 @@ def _fit_leading_prompts(prompts: Sequence[Turn], ctx: RenderContext) -> list[Tu
     if len(kept) < 2 or rules.system_many or rules.system == "field":
         return kept
     ctx.report("converted", f"only one system prompt is accepted {ctx.rule('turns.system_many')}; they were joined")
-    for turn in kept:
-        ctx.report_fields(turn.extra, turn.form, _JOINED, turn.key)
-    text = "\n\n".join(turn.text for turn in kept)
-    return [replace(kept[0], role="system", blocks=(Text(text),), extra=None, form=None)]
+    text = Text("\n\n".join(turn.text for turn in kept))
+    return [_as_one_text(kept, text, "system", _JOINED, ctx)]
 
 
 def _without_changes(prompt: Turn, ctx: RenderContext) -> Turn:

@@ -14,13 +14,16 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
+from toolglot.conversation import Usage
 from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS
 from toolglot.masking import MASK, SECRET_HEADERS, mask
 from toolglot.profiles import Overrides
+from toolglot.simulator.prompt_cache import PromptCaches
 from toolglot.simulator.providers import PROVIDERS
 from toolglot.simulator.replies.faults import FaultSpec, integer, read_fault
 from toolglot.simulator.responder import Responder, SimulatedOutcome, SimulatedRequest
+from toolglot.simulator.scripts.script import Script
 from toolglot.simulator.scripts.script_reading import ScriptSource, notes_of, script_from
 
 Scope = MutableMapping[str, Any]
@@ -56,6 +59,8 @@ class RecordedRequest(Struct, frozen=True, kw_only=True):
     """Where the reply came from: `rules[1]` or `rules[1].replies[0]` of the script, `default script`; `injected`
     or `x-simulate` if an injected fault left nothing of the reply; `refused`; `listing`, `count` and `embeddings` for
     models, tokens and vectors."""
+    usage: Usage | None = None
+    """The tokens of the reply, with those that the prompt cache read and wrote; None: there was no reply."""
 
 
 Log = Callable[[RecordedRequest, float], None]
@@ -85,18 +90,19 @@ class Simulator:
         self._max_bytes = max_bytes
         self._log = log
         self._first = script_from(script if script is not None else {})
-        self._responder = Responder(self._first, clock, overrides)
+        self._caches = PromptCaches()
+        self._responder = self._new_responder(self._first)
         self._recorded: deque[tuple[RecordedRequest, int]] = deque()
         self._size = 0
 
     def use(self, script: ScriptSource | None = None, **fields: Any) -> None:
         """Use another script from now on: a value, the name of a file, or its fields by name.
 
-        Injected faults stay; stored replies are dropped.
+        Injected faults and prompt caches stay; stored replies are dropped.
         """
         if script is not None and fields:
             raise InputError("expected a script or its fields, not both", path="script")
-        responder = Responder(script_from(script if script is not None else fields), self._clock, self._overrides)
+        responder = self._new_responder(script_from(script if script is not None else fields))
         responder.faults.extend(self._responder.faults)
         self._responder = responder
 
@@ -116,10 +122,14 @@ class Simulator:
         return notes_of(self._responder.script)
 
     def reset(self) -> None:
-        """Go back to the first script, without faults and recorded requests."""
-        self._responder = Responder(self._first, self._clock, self._overrides)
+        """Go back to the first script, without faults, prompt caches and recorded requests."""
+        self._caches = PromptCaches()
+        self._responder = self._new_responder(self._first)
         self._recorded.clear()
         self._size = 0
+
+    def _new_responder(self, script: Script) -> Responder:
+        return Responder(script, self._clock, self._overrides, self._caches)
 
     @property
     def requests(self) -> list[RecordedRequest]:
@@ -175,6 +185,7 @@ class Simulator:
             error=outcome.error,
             fault=outcome.fault,
             answered_by=outcome.answered_by,
+            usage=outcome.usage,
         )
         self._recorded.append((recorded, size))
         self._size += size

@@ -114,6 +114,10 @@ def _kimi_error(_refusal: Refusal, status: int, body: Fields) -> tuple[int, Fiel
 # --- the providers ----------------------------------------------------------------------------------
 
 _CHAT: Final = simulated_protocol("openai_chat").routes
+_RESPONSES_ALONE: Final = tuple(
+    [route for route in simulated_protocol("openai_responses").routes if route.pattern.endswith("/responses")]
+)
+"""The Responses protocol of a host that has nothing but its responses."""
 _CHAT_MESSAGES: Final = ErrorMessages(
     no_key="Authentication failed: no API key provided",
     bad_key="Authentication failed: invalid API key",
@@ -229,6 +233,7 @@ _DESCRIBED: Final = {
             ),
             edit_error=_kimi_error,
         ),
+        replace(_chat("xai"), routes=(*_CHAT, *_RESPONSES_ALONE)),
         _chat(
             "vllm",
             messages=replace(
@@ -320,6 +325,13 @@ def _match(provider: SimulatedProvider, method: str, path: str) -> MatchedPath |
             model, is_stream = groups.get("model") or "", groups.get("stream") is not None
             return MatchedPath(provider=provider, route=route, model=model, is_stream=is_stream)
     return None
+
+
+def account_of(provider: SimulatedProvider, headers: Mapping[str, str], query: Mapping[str, Any]) -> str:
+    """Whose prompt caches a request uses: those of its key. The rest of an AWS signature is new in each request."""
+    key = key_of(provider, headers, query)
+    signed = re.search(r"Credential=([^/,]+)/", key)
+    return signed[1] if signed is not None else key
 
 
 def key_of(provider: SimulatedProvider, headers: Mapping[str, str], query: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from toolglot import profiles
-from toolglot.conversation import FailureKind
+from toolglot.conversation import FailureKind, Usage
 from toolglot.errors import InputError, quote
 from toolglot.jsontext import parse
 from toolglot.profiles import MAX_NAME, Overrides, Profile
@@ -22,6 +22,7 @@ from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import lint
 from toolglot.simulator import providers
 from toolglot.simulator.accepted_request import AcceptedRequest, accepted_request, hash_of
+from toolglot.simulator.prompt_cache import CacheScope, PromptCaches
 from toolglot.simulator.protocols.base import ReplyContext, account_of, fault_mismatch, simulated_protocol
 from toolglot.simulator.providers import MatchedPath, SimulatedProvider
 from toolglot.simulator.replies.fault_effects import faulty_plan
@@ -82,6 +83,8 @@ class SimulatedOutcome(Struct, kw_only=True):
     error: str = ""
     fault: str = ""
     answered_by: str = ""
+    usage: Usage | None = None
+    """The tokens of the reply."""
 
 
 class _RefusedError(Exception):
@@ -92,9 +95,16 @@ class _RefusedError(Exception):
 
 
 class Responder:
-    """Answers requests by a script. Its state: how often rules were used, injected faults, stored replies."""
+    """Answers requests by a script. Its state: how often rules were used, injected faults, stored replies, caches."""
 
-    def __init__(self, script: Script, clock: Callable[[], float], overrides: Overrides | None = None) -> None:
+    def __init__(
+        self,
+        script: Script,
+        clock: Callable[[], float],
+        overrides: Overrides | None = None,
+        caches: PromptCaches | None = None,
+    ) -> None:
+        self.caches = caches if caches is not None else PromptCaches()
         self.script = script
         self.overrides = overrides
         self.faults: deque[Fault] = deque()
@@ -112,10 +122,14 @@ class Responder:
         except _RefusedError as refused:
             outcome = job.refusal_outcome(refused.refusal)
         outcome.provider, outcome.model, outcome.value = provider.name, job.model, job.value
-        outcome.answered_by = job.answered_by
+        outcome.answered_by, outcome.usage = job.answered_by, job.usage
         return outcome
 
     # --- for the jobs -------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        return self._clock()
 
     @property
     def now(self) -> int:
@@ -170,6 +184,7 @@ class _RequestJob:
         self.model = call.model if call is not None else ""
         self.value: Any = None
         self.fault: Fault | None = None
+        self.usage: Usage | None = None
         self.answered_by = "refused"
         self.id = f"req_{hash_of(request.path, (request.body or b'').hex()[:4096])[:24]}"
 
@@ -239,6 +254,8 @@ class _RequestJob:
 
     def _embed(self, call: MatchedPath, body: Fields) -> SimulatedOutcome:
         profile = self._profile(call, body)
+        if profile.context.window is not None and "embed" not in self.model:  # a model that writes
+            raise _RefusedError(self.simulated.not_embedding(self.model))
         settings, injected_by = self._take_fault(None)
         if self.fault is not None:
             self.answered_by = injected_by
@@ -267,7 +284,8 @@ class _RequestJob:
             self.responder.count_use(rule)
         if self.fault is not None:
             self._fail(self.fault)
-        planned = self._plan(accepted, reply, settings)
+        planned = self._count_cached(accepted, reply, self._plan(accepted, reply, settings))
+        self.usage = planned.usage
         written = self._write(accepted, planned)
         if self.simulated.stores_replies:
             self._store(body, accepted, written)
@@ -394,6 +412,22 @@ class _RequestJob:
         planned = faulty_plan(planned, self.fault)
         _raise_if(self.simulated.check_plan(planned, self.fault))
         return planned
+
+    def _count_cached(self, accepted: AcceptedRequest, reply: ReplySpec | None, planned: ReplyPlan) -> ReplyPlan:
+        """The plan with what the provider's prompt cache read and wrote. The usage of a script is as it says."""
+        body, rules = accepted.body, accepted.profile.cache
+        key = body.get(rules.key_field) if rules.key_field else None
+        conversation = str(key or self.request.headers.get(rules.affinity_header.lower(), ""))
+        account = providers.account_of(self.provider, self.request.headers, self.request.query)
+        scope = CacheScope(f"{self.provider.name} {account}", self.model, conversation)
+        found = self.responder.caches.use(self.simulated.prompt_blocks(body), rules, scope, self.responder.time)
+        if (reply is not None and reply.usage is not None) or rules.style == "none":
+            return planned
+        total = planned.usage.input_tokens or 0
+        read = min(found.read, total)
+        written = min(found.written, total - read) if rules.style == "markers" else None
+        usage = msgspec.structs.replace(planned.usage, cache_read_tokens=read, cache_write_tokens=written)
+        return msgspec.structs.replace(planned, usage=usage)
 
     def refusal_outcome(self, refusal: Refusal) -> SimulatedOutcome:
         response = write_refusal(

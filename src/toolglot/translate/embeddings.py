@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -26,6 +27,7 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.profiles import Profile
 from toolglot.protocols.base import EmbeddingCodec, codec
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.fields.vectors import NOT_FINITE
 
 _NEAREST: Final[dict[EmbeddingTask, EmbeddingTask]] = {
     "question_answering": "query",
@@ -114,18 +116,28 @@ def checked_tokens(data: bytes, request: EmbeddingRequest, target: Profile) -> i
     """The tokens that a reply of the client's own provider reports; None: it reports none.
 
     Raises an InputError if it is not one vector of finite numbers for each input. Vectors of other numbers, and replies
-    to older endpoints and to requests with fields that are not known here, are the provider's own and not read.
+    to older endpoints and to requests with fields that are not known here, are the provider's own: they must only be
+    JSON, and floats finite.
     """
     is_known = request.number_types == (FLOAT,) and not request.extra and not request.form
     try:
         reply = _codec(target).decode_reply(data, target)
-    except InputError:
-        if is_known:
+    except InputError as error:
+        is_float = request.number_types == (FLOAT,)
+        if is_known or (is_float and error.message == NOT_FINITE) or not _is_json(data):
             raise
         return None
     if is_known and len(reply.vectors) != len(request.inputs):
         raise _wrong_number(reply.vectors, request)
     return _possible(reply.input_tokens)
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _wrong_number(vectors: Sequence[object], request: EmbeddingRequest) -> InputError:

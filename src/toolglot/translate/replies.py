@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from toolglot import dialects, jsontext
 from toolglot.conversation import Conversation, Failure, Reply, Usage
+from toolglot.conversation.plausible_usage import CACHED_BESIDE, with_cached_input
 from toolglot.conversation.report import Report
 from toolglot.conversation.token_estimates import with_estimates
 from toolglot.errors import InputError, LimitError, quote
@@ -160,6 +161,10 @@ def needs_usage(source: Profile, target: Profile, request: ConvertedRequest | No
 def usage_for(reply: Reply, request: Rendered | None, ctx: RenderContext) -> Usage | None:
     """The usage of a reply, with an estimate of what the provider did not report."""
     known = reply.usage
+    if known is not None and ctx.source is not None and ctx.source.protocol != ctx.profile.protocol:
+        known = with_cached_input(known)
+        if known is not reply.usage:
+            ctx.report("assumed", CACHED_BESIDE, "canonical", path="$.usage", gravity="housekeeping")
     if known is not None and known.input_tokens is not None and known.output_tokens is not None:
         return known
     requested = request.conversation if request is not None else Conversation()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from toolglot.conversation import Compaction, Media, Opaque, Reply, ServerTool, Text, Thinking, ToolCall, Usage
-from toolglot.conversation.report import Entry
+from toolglot.conversation.report import Entry, Gravity
 from toolglot.jsontext import compact, json_path
 from toolglot.protocols.base import codec
 from toolglot.protocols.fields.losses import unwritten
@@ -24,6 +24,8 @@ MAX_DIFFERENCES: Final = 20
 other than what the provider wrote."""
 
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
+_DETAILS: Final[dict[str, Gravity]] = {"cache_write_1h_tokens": "housekeeping"}
+"""Counts that are part of another one, which says enough."""
 _KINDS: Final = {
     Media: "images or audio",
     ServerTool: "a call of a server tool",
@@ -126,7 +128,8 @@ def _report_unread(meant: Reply, read: Reply, ctx: RenderContext) -> None:
     for name in _COUNTS:
         count = getattr(meant.usage, name, None)
         if count and getattr(read.usage, name, None) != count:
-            ctx.report("dropped", f"the client's protocol has no field for {name.replace('_', ' ')}", path="$.usage")
+            reason = f"the client's protocol has no field for {name.replace('_', ' ')}"
+            ctx.report("dropped", reason, path="$.usage", gravity=_DETAILS.get(name))
     if _thinking_text(meant) != _thinking_text(read):
         ctx.report("dropped", "the client's protocol cannot carry thinking", path="$.content")
     for kind, what in _KINDS.items():

@@ -29,7 +29,7 @@ from toolglot.conversation import (
 )
 from toolglot.conversation.report import Entry, Report
 from toolglot.conversation.tool_memory import ToolMemory, tools_json
-from toolglot.errors import InputError, StoredHistoryError, quote
+from toolglot.errors import EmptyConversationError, InputError, StoredHistoryError, quote
 from toolglot.history.history import History
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
@@ -312,15 +312,19 @@ class ReceivedRequest:
         requested, modern = modernise(requested, from_, to, policy)
         requested, searched = search_for_target(requested, from_, to)
         modern = [*modern, *searched]
-        rendered = render(
-            requested,
-            to,
-            policy=policy,
-            source=from_,
-            keeps_items=stored,
-            destination=destination,
-            is_continued=continued is not None,
-        )
+        try:
+            rendered = render(
+                requested,
+                to,
+                policy=policy,
+                source=from_,
+                keeps_items=stored,
+                destination=destination,
+                is_continued=continued is not None,
+            )
+        except EmptyConversationError as error:  # the field that the client wrote
+            path = f"$.{get(from_.protocol).turns}"
+            raise EmptyConversationError(error.message, path=path, hint=error.hint) from None
         if continued is not None:
             more = {**_changed_settings(self._original, conversation, to), "model": named}
             return _continue_stored(self._body, fields, more, continued, rendered, from_, to, policy, entries)
@@ -545,7 +549,7 @@ def _nest_function(tool: ToolSpec, target: Profile) -> ToolSpec:
 
 
 def _report_unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) -> list[Entry]:
-    found = unwritten(value, profile.protocol)
+    found = unwritten(value, profile.protocol, profile)
     if not found:
         return []
     ctx = RenderContext(profile, policy, None)

@@ -12,7 +12,7 @@ not.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -29,9 +29,7 @@ from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.base import EVENTS, ArrayWriter, StreamOptions, codec, get
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.protocols.framing.event_builder import (
-    NO_LAST_EVENT,
-)
+from toolglot.protocols.framing.event_builder import FILLED, NO_LAST_EVENT
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.render.context import RenderContext
 from toolglot.translate.native_stream_reader import NativeStreamReader
@@ -70,6 +68,8 @@ class StreamTranslator:
     reply_model: the model that the reply names, instead of the one that the provider names.
     as_events: write server-sent events also if a Gemini provider sends a Gemini client a JSON array. Without
         it, the client gets the array; `content_type` says so from the first bytes on.
+    clock: returns the time when the reply ends, for protocols that have this; without it, `created` stands for it.
+    settings: the body of the client's request, for protocols whose replies repeat its settings.
     """
 
     def __init__(
@@ -86,6 +86,8 @@ class StreamTranslator:
         reply_id: str = "",
         reply_model: str = "",
         as_events: bool = False,
+        clock: Callable[[], int] | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         from_ = profiles.get(source, overrides=overrides, kind="source")
         to = profiles.get(target, overrides=overrides, kind="target")
@@ -118,7 +120,11 @@ class StreamTranslator:
         self._new_array: Callable[[], ArrayWriter] | None = stream.array_writer if native_framer is not None else None
         if self._native is not None and native_framer is not None:
             self._native.use_framer(native_framer())
-        self._encoder = stream.Encoder(_stream_options(request, created, to))
+        options = replace(stream_options(request, created, to), clock=clock, settings=settings)
+        self._encoder = stream.Encoder(options)
+        fills = stream.frame_filler is not None and self._native is not None and settings is not None
+        self._filler = stream.frame_filler(options) if fills and stream.frame_filler is not None else None
+        """Fills what the frames that are forwarded leave out."""
         self._closing: Collection[str] = stream.closing_events
         """Events that wait for the end of their block. If it does not come, we write both ourselves."""
         self._final: bytes = stream.last_event
@@ -200,7 +206,10 @@ class StreamTranslator:
     def _forward_or_write(self, native: NativeStreamReader, frame: Frame, output: list[bytes]) -> None:
         """Forward a frame, or write from now on, or wait until it is known which."""
         self._written.append(self._encoder.write(native.read(frame)))
-        self._raw.append(frame.raw)
+        filled = self._filler.fill(frame) if self._filler is not None else None
+        if filled is not None:
+            native.note(FILLED)
+        self._raw.append(frame.raw if filled is None else filled)
         self._waiting += len(frame.raw)
         if native.was_changed or self._waiting > MAX_WAITING_BYTES:
             output.append(self._switch_to_own())
@@ -297,7 +306,7 @@ class StreamTranslator:
         return Report((*self._input.report.entries, *ctx.entries))
 
 
-def _stream_options(request: ConvertedRequest | None, created: int, client: Profile) -> StreamOptions:
+def stream_options(request: ConvertedRequest | None, created: int, client: Profile) -> StreamOptions:
     options = StreamOptions(
         created=created,
         whole_calls=client.stream.calls == "whole",

@@ -25,8 +25,9 @@ from toolglot.conversation import (
     Text,
     ToolChoice,
     ToolSpec,
+    Usage,
 )
-from toolglot.conversation.events import BlockEnded, BlockStarted, Event, Finished
+from toolglot.conversation.events import BlockEnded, BlockStarted, Event, Finished, Used
 from toolglot.conversation.reply_events import of_block
 from toolglot.conversation.report import Entry
 from toolglot.conversation.web_search import Citation, SearchRun, WebSearch
@@ -40,6 +41,23 @@ from toolglot.protocols.fields.web_search import MAX_CITATIONS, SearchCodec, wit
 def wants_search(conversation: Conversation, protocol: str) -> bool:
     """Whether a client of a protocol asks for a web search of its provider."""
     return bool(_requested_searches(conversation, codec(protocol).search))
+
+
+def requested_searches(conversation: Conversation, protocol: str) -> dict[int, WebSearch]:
+    """The searches that a client of a protocol asks for, by the index of the tool; -1: a field of the request does."""
+    return _requested_searches(conversation, codec(protocol).search)
+
+
+def without_searches(conversation: Conversation, protocol: str) -> tuple[Conversation, set[str]]:
+    """The conversation without the searches that its client asks for, and the names of their tools."""
+    search = codec(protocol).search
+    found = _requested_searches(conversation, search)
+    kept = [tool for index, tool in enumerate(conversation.tools) if index not in found]
+    names = {conversation.tools[index].name for index in found if index >= 0}
+    extra = conversation.extra
+    if -1 in found and search.options_field:
+        extra = without_field(extra, protocol, search.options_field)
+    return replace(conversation, tools=tuple(kept), extra=extra), {name for name in names if name}
 
 
 def search_for_target(conversation: Conversation, source: Profile, target: Profile) -> tuple[Conversation, list[Entry]]:
@@ -71,9 +89,12 @@ def search_for_target(conversation: Conversation, source: Profile, target: Profi
     options = conversation.options
     if choice is not options.tool_choice:
         options = replace(options, tool_choice=choice)
-    own = (conversation.extra or {}).get(target.protocol, {})
+    extra, field = conversation.extra, codec(source.protocol).search.options_field
+    if -1 in replaced and field:
+        extra = without_field(extra, source.protocol, field)
+    own = (extra or {}).get(target.protocol, {})
     more = codec(target.protocol).search.request_fields(own)
-    extra = conversation.extra if more is own else {**(conversation.extra or {}), target.protocol: more}
+    extra = extra if more is own else {**(extra or {}), target.protocol: more}
     return replace(conversation, tools=sent, options=options, extra=extra), entries
 
 
@@ -136,6 +157,7 @@ class SearchProjection:
         self._length = 0
         self._runs: list[SearchRun] = []
         self._citations: list[Citation] = []
+        self._usage: Usage | None = None
 
     @classmethod
     def between(cls, source: Profile, target: Profile, request: Conversation | None) -> SearchProjection | None:
@@ -160,6 +182,8 @@ class SearchProjection:
         if cited is not None:
             blocks[-1] = cited
         blocks += at_end
+        if reply.usage is not None and (counted := self._counted(reply.usage)) is not reply.usage:
+            reply = replace(reply, usage=counted)
         form, extra = self._write_end(reply.form, reply.turn.extra)
         is_same = form is reply.form and extra is reply.turn.extra and len(blocks) == len(reply.turn.blocks)
         if is_same and all(map(operator.is_, blocks, reply.turn.blocks)):
@@ -178,6 +202,8 @@ class SearchProjection:
             elif isinstance(event, Finished):
                 self._finish(event, passed)
             else:
+                if isinstance(event, Used):
+                    self._usage = event.usage
                 passed.append(event)
         return passed
 
@@ -197,10 +223,16 @@ class SearchProjection:
         for block in at_end:
             passed += of_block(block, piece=1 << 24)
         form, extra = self._write_end(event.form, event.turn_extra)
+        if self._usage is not None and (counted := self._counted(self._usage)) is not self._usage:
+            passed.append(Used(counted))
         is_same = form is event.form and extra is event.turn_extra
         passed.append(event if is_same else replace(event, form=form, turn_extra=extra))
 
     # --- both ---------------------------------------------------------------------------------------
+
+    def _counted(self, usage: Usage) -> Usage:
+        """The usage with the number of searches, as the client's protocol has it."""
+        return self._to.with_searches(usage, self._runs) if self._runs else usage
 
     def _is_search(self, block: Block) -> bool:
         return self._to.carries_searches and isinstance(block, ServerTool) and self._from.is_search(block)

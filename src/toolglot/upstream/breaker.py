@@ -54,6 +54,11 @@ class Breaker:
         """Seconds until it may be called again."""
         return max(0.0, self._seconds - (self._clock() - self._opened)) if self._opened is not None else 0.0
 
+    @property
+    def failures(self) -> int:
+        """Failures in a row."""
+        return self._failures
+
     def refusal(self) -> str:
         """Why it must not be called now; empty: it may be called."""
         if self._opened is not None:

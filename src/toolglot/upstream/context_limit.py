@@ -1,8 +1,7 @@
 """Requests that cannot fit into the context of a model: they are refused before they are sent.
 
-What counts is a lower bound of the tokens. A token never reaches over white space between words, so that a text has at
-least as many tokens as words; a quarter is taken off in case a vocabulary joins some frequent pairs. Images, thinking,
-tools and arguments count nothing: how providers count those differs. So a request is refused here only if every
+What counts is a lower bound of the tokens (`conversation/token_estimates.py`). Images, thinking, tools and arguments
+count nothing: how providers count those differs. So a request is refused here only if every
 provider would refuse it, at half of the tokens or more above the limit for prose, and only if the window of the model
 is known from a source (`Profile.largest_window`). Otherwise the provider decides.
 
@@ -15,13 +14,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolglot.conversation import Conversation, Failure, Text, ToolResult
+from toolglot.conversation.token_estimates import count_words, min_tokens_of
 from toolglot.protocols.base import get
 from toolglot.translate.requests import ConvertedRequest
 
 WORD_BYTES: Final = 2
 """The fewest bytes of a word, with the space after it."""
-_SPACES: Final = b"\t\n\v\f\r "
-_CLASSES: Final = bytes(ord(" ") if code in _SPACES else ord("a") for code in range(256))
 
 
 def may_overflow(out: ConvertedRequest) -> bool:
@@ -51,13 +49,7 @@ def _is_shortened(out: ConvertedRequest) -> bool:
 
 def min_tokens(conversation: Conversation) -> int:
     """A number of tokens that the texts of a conversation have at least."""
-    return sum(map(count_words, _texts(conversation))) * 3 // 4
-
-
-def count_words(text: str) -> int:
-    """The number of words, separated by white space."""
-    classes = text.encode(errors="surrogatepass").translate(_CLASSES)
-    return classes.count(b" a") + classes.startswith(b"a")
+    return min_tokens_of(sum(map(count_words, _texts(conversation))))
 
 
 def _texts(conversation: Conversation) -> Iterator[str]:

@@ -46,6 +46,8 @@ class UpstreamPool:
         self._routed: dict[tuple[bool, str, int], Upstream] = {}
         """With the settings of a route."""
         self._breakers: dict[tuple[bool, str], Breaker] = {}
+        self.last_headers: dict[str, Mapping[str, str]] = {}
+        """The headers of the last response of each upstream, which say how much of its rate limits is left."""
 
     def find(self, route: Route) -> Upstream:
         """The upstream of a route."""

@@ -4,7 +4,8 @@
     prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: not known
 
 A name is looked for as `upstream/model` and as `model`, each as it is and without a date at its end: first among the
-caller's patterns, in their order, then among those of the list.
+caller's patterns, in their order, then among those of the list. Where a price does not say what cached tokens cost, it
+is the target's usual share of other input (`cache.read_price`, `cache.write_price`), else what other input costs.
 
 Law: an unknown price is None, never 0; code that counts money must handle it.
 """
@@ -12,19 +13,23 @@ Law: an unknown price is None, never 0; code that counts money must handle it.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Self
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from toolglot import profiles
 from toolglot.conversation import Usage
+from toolglot.errors import InputError
+from toolglot.profiles import Overrides
 from toolglot.profiles.name_patterns import matches, spellings
+from toolglot.profiles.rules import CacheRules
 
-CURRENCY: Final = "USD"
 MILLION: Final = Decimal(1_000_000)
 _THOUSAND: Final = 1_000
 """Billionths of a dollar that a token costs whose million costs one."""
@@ -40,15 +45,55 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
+    cache_write_1h: Decimal | None = None
+    """For an hour; None: as `cache_write`."""
+
+    @property
+    def read_rate(self) -> Decimal:
+        """What a million tokens from the cache cost."""
+        return self.input if self.cache_read is None else self.cache_read
+
+    @property
+    def write_rate(self) -> Decimal:
+        """What a million tokens cost that are written to the cache, for the usual time."""
+        return self.input if self.cache_write is None else self.cache_write
+
+    @property
+    def write_rate_1h(self) -> Decimal:
+        """The same for an hour."""
+        return self.write_rate if self.cache_write_1h is None else self.cache_write_1h
 
     def of(self, usage: Usage) -> Decimal:
         """What tokens cost at these rates."""
         read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+        hour = min(usage.cache_write_1h_tokens or 0, written)
         plain = max((usage.input_tokens or 0) - read - written, 0)
-        total = plain * self.input + (usage.output_tokens or 0) * self.output
-        total += read * (self.input if self.cache_read is None else self.cache_read)
-        total += written * (self.input if self.cache_write is None else self.cache_write)
+        total = plain * self.input + (usage.output_tokens or 0) * self.output + read * self.read_rate
+        total += (written - hour) * self.write_rate + hour * self.write_rate_1h
         return total / MILLION
+
+    def with_shares(self, shares: CacheShares) -> Self:
+        """The same rates, those for cached tokens that are not known as shares of the other input."""
+        found = {
+            f"cache_{name}": self.input * share
+            for name, share in shares._asdict().items()
+            if share is not None and getattr(self, f"cache_{name}") is None
+        }
+        return replace(self, **found) if found else self
+
+
+class CacheShares(NamedTuple):
+    """What cached tokens cost as shares of other input; None: not known."""
+
+    read: Decimal | None = None
+    write: Decimal | None = None
+    write_1h: Decimal | None = None
+
+
+def cache_shares(rules: CacheRules) -> CacheShares:
+    """The shares that a profile has (`cache.read_price` and others); one that is negative is not used."""
+    found = (rules.read_price, rules.write_price, rules.write_price_1h)
+    return CacheShares(*(None if share is None or not share >= 0 else Decimal(str(share)) for share in found))
 
 
 class WholeRates(NamedTuple):
@@ -58,6 +103,7 @@ class WholeRates(NamedTuple):
     output: int
     cache_read: int
     cache_write: int
+    cache_write_1h: int
     parts: int
     """How many of those a dollar has."""
 
@@ -70,16 +116,18 @@ class WholeRates(NamedTuple):
             total += plain * self.input
         if read or written:
             total += read * self.cache_read + written * self.cache_write
+            hour = counts.get("cache_write_1h_tokens", 0)
+            if hour:
+                total += min(hour, written) * (self.cache_write_1h - self.cache_write)
         whole, rest = divmod(total * _THOUSAND, self.parts)
         return whole + (2 * rest > self.parts or (2 * rest == self.parts and whole % 2 == 1))
 
 
 def _whole_rates(rates: Rates) -> WholeRates:
-    read, written = (rates.input if own is None else own for own in (rates.cache_read, rates.cache_write))
-    each = (rates.input, rates.output, read, written)
+    each = (rates.input, rates.output, rates.read_rate, rates.write_rate, rates.write_rate_1h)
     decimals = max(0, *(-int(rate.as_tuple().exponent) for rate in each))
     whole = [int(rate.scaleb(decimals)) for rate in each]
-    return WholeRates(whole[0], whole[1], whole[2], whole[3], 10**decimals)
+    return WholeRates(whole[0], whole[1], whole[2], whole[3], whole[4], 10**decimals)
 
 
 class LongRates(Rates, frozen=True, kw_only=True):
@@ -96,10 +144,12 @@ class Price(Rates, frozen=True, kw_only=True):
     read: str = ""
     confidence: Confidence = "own"
 
+    def rates_for(self, input_tokens: int) -> Rates:
+        """The rates of a request with so many tokens."""
+        return self.long if self.long is not None and input_tokens > self.long.above else self
+
     def cost(self, usage: Usage) -> Decimal:
-        if self.long is not None and (usage.input_tokens or 0) > self.long.above:
-            return self.long.of(usage)
-        return self.of(usage)
+        return self.rates_for(usage.input_tokens or 0).of(usage)
 
 
 def read_list(data: bytes) -> dict[str, Price]:
@@ -117,11 +167,32 @@ def listed_prices() -> Mapping[str, Price]:
     return read_list(_FILE.read_bytes())
 
 
-class Prices:
-    """Finds the price of a model; made once for a caller's own prices."""
+SharesOf = Callable[[str, str], CacheShares]
+"""The shares for a model at an upstream."""
 
-    def __init__(self, own: Mapping[str, Price] | None = None) -> None:
+
+def shares_of_target(model: str, upstream: str) -> CacheShares:
+    """The shares of a target by its name; none for an upstream with another name."""
+    return target_shares(upstream, model)
+
+
+def target_shares(target: str, model: str, overrides: Overrides | None = None) -> CacheShares:
+    """The shares that the profile of a target has for a model; none if there is no such target."""
+    try:
+        return cache_shares(profiles.get(target, model, overrides=overrides).cache)
+    except InputError:
+        return CacheShares()
+
+
+class Prices:
+    """Finds the price of a model; made once for a caller's own prices.
+
+    shares: what cached tokens cost where a price does not say. By default, upstreams are taken for targets.
+    """
+
+    def __init__(self, own: Mapping[str, Price] | None = None, shares: SharesOf = shares_of_target) -> None:
         self._own = dict(own or {})
+        self._shares = shares
         self._cached = lru_cache(maxsize=1024)(self._find)
         self._cached_whole = lru_cache(maxsize=1024)(self._find_whole)
 
@@ -162,8 +233,22 @@ class Prices:
         for prices in (self._own, listed_prices()):
             for pattern, price in prices.items():
                 if any(matches(name, (pattern,)) for name in names):
-                    return price
+                    return self._with_shares(price, model, upstream)
         return None
+
+    def _with_shares(self, price: Price, model: str, upstream: str) -> Price:
+        shares = self._shares(model, upstream)
+        if not any(shares):
+            return price
+        long = price.long.with_shares(shares) if price.long is not None else None
+        filled = price.with_shares(shares)
+        return filled if long is price.long else replace(filled, long=long)
+
+
+def dollars(amount: Decimal) -> str:
+    """An amount with four decimals, or two digits if it is less."""
+    places = 4 if amount == 0 or amount >= Decimal("0.0010") else min(1 - amount.adjusted(), 9)
+    return f"${amount:,.{places}f}"
 
 
 def cost(model: str, usage: Usage) -> Decimal | None:

@@ -44,8 +44,14 @@ def test_every_price_of_the_list_has_a_source_and_can_be_found(pattern: str) -> 
     assert (
         price.output == 0 if "embed" in pattern else price.input <= price.output
     )  # vectors cost nothing by themselves
-    assert price.cache_read is None or price.cache_read < price.input
+    if pattern.endswith("-pro") and pattern.startswith("gpt"):
+        assert price.cache_read in (None, price.input), "these models have no lower price"
+    else:
+        assert price.cache_read is None or price.cache_read < price.input
     assert price.cache_write is None or price.cache_write >= price.input
+    assert price.cache_write_1h is None or price.cache_write_1h > (price.cache_write or price.input)
+    if pattern.startswith("claude"):
+        assert price.cache_write_1h == 2 * price.input
     if price.long is not None:
         assert price.long.above >= 100_000
         assert price.long.input > price.input
@@ -101,16 +107,47 @@ def test_a_long_prompt_costs_more_for_all_of_its_tokens() -> None:
     assert cost("grok-4.7", Usage(200_000, 0, 200_000)) == Decimal("0.2")
 
 
+def test_what_is_written_for_an_hour_has_its_own_price() -> None:
+    usage = Usage(10_000, 0, 0, 10_000, cache_write_1h_tokens=4_000)
+    assert cost("claude-opus-5", usage) == Decimal("0.0775")  # 6,000 at 6.25 and 4,000 at 10 dollars a million
+    assert cost("gpt-6-sol", usage) == Decimal("0.025"), "a model with one price has it at all times"
+    assert cost("gpt-5.6-sol", usage) == Decimal("0.05"), "writing costs more from GPT-5.6 on"
+    more = Usage(10_000, 0, 0, 10_000, cache_write_1h_tokens=99_000)
+    assert cost("claude-opus-5", more) == Decimal("0.1"), "never more than was written"
+
+
+def test_where_a_price_does_not_say_cached_tokens_cost_the_usual_share_of_the_target() -> None:
+    prices = ConfiguredPrices(
+        own('[prices."mine"]\ninput = 10\noutput = 50\n[prices."other"]\ninput = 10\noutput = 50\ncache_read = 3\n'),
+        {"work": "anthropic", "box": "openai_compatible"},
+    )
+    usage = Usage(3_000_000, 0, 1_000_000, 1_000_000, cache_write_1h_tokens=500_000)
+    assert prices.cost("mine", usage, "work") == Decimal(10) + 1 + Decimal("6.25") + 10
+    assert prices.cost("other", usage, "work") == Decimal(10) + 3 + Decimal("6.25") + 10
+    assert prices.cost("mine", usage, "box") == prices.cost("mine", usage, "nobody") == 30, "nothing is known there"
+    assert prices.cost("mistral-large-4-0", Usage(1_000_000, 0, 1_000_000), "mistral") == Decimal("0.068")
+    assert prices.cost("gpt-5.5-pro", Usage(1_000_000, 0, 1_000_000), "openai") == 30
+
+
+def test_an_overridden_share_is_used_and_a_negative_one_is_not() -> None:
+    for share, expected in (("0.5", 5), ("-1.0", 10)):
+        text = f'[profiles.anthropic.rules]\n"cache.read_price" = {share}\n[prices."mine"]\ninput = 10\noutput = 50\n'
+        config = parse_config(ConfigText("toolglot.toml", text), ENV)
+        prices = ConfiguredPrices(config.prices, {}, config.overrides)
+        assert prices.cost("mine", Usage(1_000_000, 0, 1_000_000), "anthropic") == expected
+
+
 TOKENS = st.integers(0, 10**7)
 
 
 @pytest.mark.law
-@given(st.sampled_from(sorted(LISTED)), TOKENS, TOKENS, TOKENS, TOKENS)
+@given(st.sampled_from(sorted(LISTED)), TOKENS, TOKENS, TOKENS, TOKENS, TOKENS)
 def test_more_tokens_never_cost_less_and_nothing_costs_nothing(
-    pattern: str, sent: int, out: int, read: int, written: int
+    pattern: str, sent: int, out: int, read: int, written: int, hour: int
 ) -> None:
     price = LISTED[pattern]
     usage = Usage(sent, out, read, written)
+    assert price.cost(Usage(sent, out, read, written, cache_write_1h_tokens=hour)) >= price.cost(usage)
     assert price.cost(Usage(0, 0, 0, 0)) == 0
     assert price.cost(usage) >= 0
     more = price.cost(Usage(sent, out + 1, read, written))
@@ -185,19 +222,21 @@ _TOKENS = st.none() | st.integers(0, 10_000_000)
 
 
 @pytest.mark.law
-@given(_DOLLARS, _DOLLARS, st.none() | _DOLLARS, st.none() | _DOLLARS, *[_TOKENS] * 4)
+@given(_DOLLARS, _DOLLARS, *[st.none() | _DOLLARS] * 3, *[_TOKENS] * 5)
 def test_whole_billionths_are_what_the_exact_cost_is_rounded_to(
     price_in: Decimal,
     price_out: Decimal,
     read: Decimal | None,
     written: Decimal | None,
+    hour: Decimal | None,
     used: int | None,
     answered: int | None,
     from_cache: int | None,
     into_cache: int | None,
+    for_an_hour: int | None,
 ) -> None:
-    prices = BasePrices({"m": Price(price_in, price_out, read, written)})
-    usage = Usage(used, answered, from_cache, into_cache)
+    prices = BasePrices({"m": Price(price_in, price_out, read, written, hour)})
+    usage = Usage(used, answered, from_cache, into_cache, cache_write_1h_tokens=for_an_hour)
     counts = {name: count for name, count in msgspec.structs.asdict(usage).items() if type(count) is int}
     exact = prices.cost("m", usage)
     assert prices.billionths("m", counts) == (None if exact is None else round(exact * 1_000_000_000))

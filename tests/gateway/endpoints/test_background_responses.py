@@ -332,3 +332,21 @@ def test_one_is_alive_as_long_as_its_gateway_says_so() -> None:
         assert await rows.find("me", "resp_1") is None
 
     asyncio.run(asyncio.wait_for(play(), HANG_SECONDS))
+
+
+def test_half_of_a_surrogate_pair_is_stored_and_returned_as_legal_text(simulated: Server) -> None:
+    async def write_half(_: bytes) -> AsyncIterator[bytes]:
+        half = delta("Smile HALF.").replace(b"HALF", rb"\ud83d")
+        yield EVENTS + chunk(half) + chunk(END) + b"0\r\n\r\n"
+
+    with (
+        hostile({"held": write_half}) as provider,
+        gateway(simulated, upstreams=f'[upstreams.held]\nurl = "{provider.url}"') as served,
+    ):
+        done = polled(served, ask(served, PATH, HELD).body["id"])
+        assert done["status"] == "completed"
+        assert [part["text"] for item in done["output"] for part in item["content"]] == ["Smile \ufffd."]
+        again = ask(
+            served, PATH, {"model": "held/held", "input": "y", "stream": True, "previous_response_id": done["id"]}
+        )
+        assert again.status == 200, again.body

@@ -289,3 +289,33 @@ def test_errors_have_the_form_of_the_client(served: Served) -> None:
     assert "has no embeddings" in got.body["message"]
     got = ask(served, "/v1beta/models/anthropic%2Fclaude-opus-5:embedContent", {"content": {"parts": [{"text": "a"}]}})
     assert got.body["error"]["status"] == "INVALID_ARGUMENT"
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "expected"),
+    [
+        ("openai/gpt-4.1", 403, "not allowed to generate embeddings"),
+        ("gemini/gemini-2.5-flash", 404, "not supported for embedContent"),
+        ("cohere/command-a-03-2025", 400, "does not support embeddings"),
+    ],
+)
+def test_a_model_that_writes_is_refused_as_its_provider_does(
+    served: Served, model: str, status: int, expected: str
+) -> None:
+    got = ask(served, "/v1/embeddings", {"model": model, "input": "a"})
+    assert got.status == status
+    assert expected in got.body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model": "openai/a", "model": "text-embedding-3-small", "input": "x"}',
+        b'{"mod\\u0065l": "openai/a", "model": "text-embedding-3-small", "input": "x"}',
+        b'{"Model": "openai/a", "model": "text-embedding-3-small", "input": "x"}',
+    ],
+)
+def test_a_second_model_is_refused(served: Served, body: bytes) -> None:
+    got = ask(served, "/v1/embeddings", body)
+    assert got.status == 400
+    assert "`model` more than once" in got.body["error"]["message"]

@@ -337,3 +337,19 @@ def test_gemini_counts_a_request_in_its_envelope(served: Served) -> None:
     whole, enveloped = ask(served, path, body), ask(served, path, inner)
     assert whole.status == enveloped.status == 200, enveloped.data
     assert enveloped.body["totalTokens"] == whole.body["totalTokens"] > 0
+
+
+@pytest.mark.parametrize("first", ["model", "Model", "MODEL", "mod\\u0065l"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+def test_a_body_with_two_models_is_refused(served: Served, path: str, first: str) -> None:
+    rest = '"model": "gpt-4.1", "input": "x", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}'
+    got = ask(served, path, f'{{"{first}": "gpt-5.5", {rest}'.encode())
+    assert got.status == 400
+    assert "`model` more than once" in got.body["error"]["message"]
+
+
+def test_a_tool_with_a_parameter_named_model_is_no_second_model(served: Served) -> None:
+    nested = {"type": "object", "properties": {"model": {"type": "string"}, "Model": {"type": "string"}}}
+    tools = [{"type": "function", "function": {"name": "car", "parameters": nested}}]
+    body = {"model": "openai_chat/gpt-4.1", "messages": [{"role": "user", "content": "x"}], "tools": tools}
+    assert ask(served, "/v1/chat/completions", body).status == 200

@@ -16,10 +16,10 @@ from google import genai
 from google.genai import types as gemini_types
 
 from support.gateway.http_client import ask
-from support.gateway.served_gateway import Served
+from support.gateway.served_gateway import Served, gateway
 from toolglot import convert, convert_reply
 from toolglot.simulator.scripts.plan import SimulatedPage
-from toolglot.simulator.serving import Server
+from toolglot.simulator.serving import Server, serve
 
 PROMPT = "Search the web: what is the latest Ruby?"
 PAGE = SimulatedPage(PROMPT)
@@ -108,6 +108,20 @@ def test_a_chat_client_of_another_provider_gets_annotations(served: Served, upst
     assert [annotation.url_citation.url for annotation in annotations] == [PAGE.url]
 
 
+def test_xai_searches_in_its_responses_protocol() -> None:
+    with serve() as simulated:
+        lines = ["[upstreams.grok]", 'provider = "xai"', 'target = "openai_responses"', 'key_env = "SIMULATED_KEY"']
+        upstream = "\n".join([*lines, f'url = "{simulated.url("xai")}"'])
+        with gateway(simulated, upstreams=upstream) as served:
+            body = anthropic_body("grok/grok-4")
+            got = ask(served, "/v1/messages", body, headers={"anthropic-version": "2023-06-01"})
+    assert got.status == 200, got.body
+    kinds = [block["type"] for block in got.body["content"]]
+    assert kinds == ["server_tool_use", "web_search_tool_result", "text"]
+    (request,) = simulated.requests
+    assert (request.path, request.body["tools"]) == ("/xai/v1/responses", [{"type": "web_search"}])
+
+
 @pytest.mark.parametrize("upstream", WITHOUT)
 def test_a_provider_without_search_is_refused_by_name(served: Served, upstream: str) -> None:
     got = ask(served, "/v1/messages", anthropic_body(upstream), headers={"anthropic-version": "2023-06-01"})
@@ -177,3 +191,17 @@ def test_what_a_search_cites_is_bounded() -> None:
     out = convert(anthropic_body("m"), source="anthropic", target="gemini", model="gemini-2.5-pro")
     got = convert_reply({"candidates": [candidate]}, source="gemini", target="anthropic", request=out)
     assert len(got.data) < 10 * len(text)
+
+
+@pytest.mark.parametrize("upstream", ["openai_responses/gpt-5.5", "gemini/gemini-2.5-flash"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_anthropic_client_gets_the_number_of_searches(served: Served, upstream: str, stream: bool) -> None:
+    with anthropic.Anthropic(base_url=served.url, api_key="k", max_retries=0) as client:
+        request: Any = anthropic_body(upstream)
+        if stream:
+            with client.messages.stream(**request) as events:
+                usage = events.get_final_message().usage
+        else:
+            usage = client.messages.create(**request).usage
+    assert usage.server_tool_use is not None
+    assert (usage.server_tool_use.web_search_requests, usage.server_tool_use.web_fetch_requests) == (1, 0)

@@ -126,3 +126,17 @@ def test_a_client_of_vertex_gets_a_reply_and_a_stream(simulated: Server, upstrea
             served, VERTEX + "count-tokens:rawPredict", {"model": "claude-opus-5", "messages": BODY["messages"]}
         )
         assert counted.body["input_tokens"] > 0
+
+
+@pytest.mark.parametrize("upstream", ["anthropic/claude-opus-5", "bedrock/anthropic.claude-opus-5-v1:0"])
+def test_cache_markers_of_a_hosted_body_are_carried(simulated: Server, upstream: str) -> None:
+    mark = {"type": "ephemeral", "ttl": "1h"}
+    body = {**BODY, "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": mark}]}]}
+    with gateway(simulated, models={"claude-opus-5": upstream, "us.anthropic.*": upstream}) as served:
+        bedrock(served).invoke_model(modelId="us.anthropic.claude-opus-5-v1:0", body=json.dumps(body))
+        ask(served, f"{VERTEX}claude-opus-5:rawPredict", {**body, "anthropic_version": "vertex-2023-10-16"})
+    assert len(simulated.requests) == 2
+    point = {"cachePoint": {"type": "default", "ttl": "1h"}}
+    for request in simulated.requests:
+        content = request.body["messages"][0]["content"]
+        assert content[-1] == (point if upstream.startswith("bedrock") else body["messages"][0]["content"][0])

@@ -562,7 +562,8 @@ def test_an_asgi_server_serves_the_same_socket(by_asgi: Served, simulated: Serve
     with socket_to(by_asgi) as client:
         client.create(CLAUDE, "Look.", tools=[TOOL], store=False)
         events = client.until_end()
-        over_http = ask(by_asgi, PATH, {"model": CLAUDE, "input": "Look.", "tools": [TOOL], "stream": True}).events
+        body = {"model": CLAUDE, "input": "Look.", "tools": [TOOL], "stream": True, "store": False}
+        over_http = ask(by_asgi, PATH, body).events
         assert without_ids(events) == without_ids(over_http)
         first = client.response(CLAUDE, "One.", store=False)["response"]
         client.response(CLAUDE, "Two.", store=False, **after(first))

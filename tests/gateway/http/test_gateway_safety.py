@@ -101,7 +101,7 @@ KEYS = {"CLIENT_A": "key-of-client-a-0123456789", "CLIENT_B": "key-of-client-b-0
 
 @pytest.fixture(scope="module")
 def keyed(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated, settings=KEYED, environ=KEYS) as running:
+    with gateway(simulated, settings=f'{KEYED}\n[inspector]\nkeep = "bodies"\n', environ=KEYS) as running:
         yield running
 
 

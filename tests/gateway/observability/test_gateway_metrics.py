@@ -21,7 +21,7 @@ from prometheus_client.samples import Sample
 
 import toolglot.gateway
 from support.gateway.http_client import ask, request_of
-from support.gateway.mixed_traffic import SCRIPT, make_traffic, number, samples, samples_of, say
+from support.gateway.mixed_traffic import SCRIPT, lose_cache, make_traffic, number, samples, samples_of, say
 from support.gateway.request_records import ended_request
 from support.gateway.served_gateway import Served, config_for, gateway
 from support.hostile.raw_sockets import connect, post
@@ -73,6 +73,7 @@ def seen(simulated: Server) -> Iterator[list[Sample]]:
 def test_every_metric_is_there_under_its_name_and_kind_as_prometheus_reads_it(simulated: Server) -> None:
     with gateway(simulated) as served:
         make_traffic(served)
+        lose_cache(served)
         got = ask(served, "/metrics")
         assert got.headers["content-type"] == CONTENT_TYPE
         read = {family.name: family for family in text_string_to_metric_families(got.data.decode())}

@@ -122,6 +122,33 @@ def test_what_is_wrong_is_refused_by_its_name(served: Served, path: str, body: A
 
 
 @pytest.mark.parametrize(
+    ("item", "where"),
+    [
+        ({}, "items[1]"),
+        ({"type": "no_such_item"}, "items[1].type"),
+        ({"type": "message", "content": "x"}, "items[1].role"),
+        ({"type": "message", "role": "user", "content": 7}, "items[1].content"),
+        ({"type": "message", "role": "user", "content": [{"type": "input_text"}]}, "items[1].content[0].text"),
+        ({"type": "function_call", "call_id": "call_1", "arguments": "{}"}, "items[1].name"),
+        ({"type": "function_call_output", "call_id": "call_1"}, "items[1].output"),
+        ({"type": "x" * 100_000}, "items[1].type"),
+    ],
+)
+def test_an_item_that_is_none_of_the_protocol_is_refused_with_its_index(
+    served: Served, item: dict[str, Any], where: str
+) -> None:
+    id = ask(served, PATH, {}).body["id"]
+    for path in (PATH, f"{PATH}/{id}/items"):
+        got = ask(served, path, {"items": [said("x"), item]})
+        error = got.body["error"]
+        assert got.status == 400
+        assert error["param"].startswith(where)
+        assert where in error["message"]
+        assert len(got.data) < 2_000
+    assert ask(served, f"{PATH}/{id}/items").body["data"] == []
+
+
+@pytest.mark.parametrize(
     ("body", "status"), [(b"[]", 400), (b"7", 400), (b"{", 400), (b"\xff", 400), (b"[" * 100_000, 413)]
 )
 def test_a_body_that_is_no_object_is_refused(served: Served, body: bytes, status: int) -> None:

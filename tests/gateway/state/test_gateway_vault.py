@@ -290,6 +290,61 @@ def test_a_gemini_client_that_sends_no_ids_gets_its_thinking_back(simulated: Ser
     assert len(set(ids)) == len(calls)
 
 
+SIGNATURES = {"gemini": "thoughtSignature", "anthropic": "signature", "openai_responses": "encrypted_content"}
+RENAMED = {
+    "mine-gemini": "gemini/gemini-3-pro-preview",
+    "mine-anthropic": "anthropic/claude-sonnet-4-5",
+    "mine-openai_responses": "openai_responses/gpt-5.5",
+}
+
+
+def signed_request(protocol: str, context: str, reply: Any) -> tuple[str, dict[str, Any]]:
+    """A request with the client's own name for the model: the first one, or the one after a reply."""
+    if protocol == "gemini":
+        contents: list[Any] = [{"role": "user", "parts": [{"text": f"{context}: read both"}]}]
+        if reply is not None:
+            parts = reply["candidates"][0]["content"]["parts"]
+            calls = [part["functionCall"] for part in parts if "functionCall" in part]
+            contents += [{"role": "model", "parts": parts}, {"role": "user", "parts": [*map(_response, calls)]}]
+        body: dict[str, Any] = {"contents": contents, "tools": [{"functionDeclarations": [DECLARATION]}]}
+        body["generationConfig"] = {"thinkingConfig": {"includeThoughts": True}}
+        return "/v1beta/models/mine-gemini:generateContent", body
+    messages: list[Any] = [{"role": "user", "content": f"{context}: hello"}]
+    body = {"model": f"mine-{protocol}"}
+    go_on = {"role": "user", "content": "And now?"}
+    if protocol == "anthropic":
+        messages += [{"role": "assistant", "content": reply["content"]}, go_on] if reply is not None else []
+        thinking = {"type": "enabled", "budget_tokens": 2000}
+        return "/v1/messages", {**body, "max_tokens": 4000, "thinking": thinking, "messages": messages}
+    messages += [*reply["output"], go_on] if reply is not None else []
+    included = ["reasoning.encrypted_content"]
+    return "/v1/responses", {**body, "input": messages, "store": False, "include": included}
+
+
+@pytest.mark.parametrize("protocol", SIGNATURES)
+def test_a_signature_that_a_client_carries_survives_a_rewritten_context(simulated: Server, protocol: str) -> None:
+    with gateway(simulated, models=RENAMED) as served:
+        reply = ask(served, *signed_request(protocol, "Two files", None)).body
+        assert ask(served, *signed_request(protocol, "Three files", reply)).status == 200
+        # A client of another key does not show that its signature came from this provider.
+        strange = ask(served, *signed_request(protocol, "Three files", reply), key="another key")
+    assert strange.status == 200
+    field = SIGNATURES[protocol]
+    signature = next(find_values(reply, field))
+    assert [signature in find_values(request.body, field) for request in simulated.requests] == [False, True, False]
+
+
+def find_values(value: Any, field: str) -> Iterator[Any]:
+    """The values of a field, however deep."""
+    if isinstance(value, list):
+        for part in value:
+            yield from find_values(part, field)
+    elif isinstance(value, dict):
+        yield from [value[field]] if field in value else []
+        for part in value.values():
+            yield from find_values(part, field)
+
+
 def _response(call: dict[str, Any]) -> dict[str, Any]:
     return {"functionResponse": {"name": call["name"], "response": {"output": "hello"}}}
 

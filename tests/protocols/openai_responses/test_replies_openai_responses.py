@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from support.protocols.body_laws import same_json
 from support.protocols.items_openai_responses import call, message, output, output_text
@@ -71,6 +72,52 @@ def test_decoding_a_reply() -> None:
     assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.reasoning_tokens) == (10, 6, 4, 2)
 
 
+DEFAULTS: Fields = {
+    "background": False,
+    "frequency_penalty": 0.0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": None,
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+"""What a response repeats of a request that sets nothing."""
+
+
+@pytest.mark.parametrize(
+    ("own", "stop", "status", "details"),
+    [
+        ("completed", "length", "incomplete", {"reason": "max_output_tokens"}),
+        ("completed", "error", "failed", None),
+        ("incomplete", "tool_calls", "completed", None),
+        ("completed", "tool_calls", "completed", None),
+    ],
+)
+def test_the_status_of_a_whole_response_follows_its_stop_reason(
+    own: str, stop: StopReason, status: str, details: Fields | None
+) -> None:
+    cut = {"reason": "max_output_tokens"} if own == "incomplete" else None
+    body: Fields = {"id": "r", "model": "g", "status": own, "incomplete_details": cut, "completed_at": 5, "output": []}
+    written = reply.encode(replace(reply.decode(body), stop=stop))
+    assert (written["status"], written["incomplete_details"]) == (status, details)
+    assert written["completed_at"] == (5 if status == "completed" else None)
+
+
 def test_a_reply_made_elsewhere_is_written() -> None:
     turn = Turn("assistant", (Thinking("hm", "sig", "xx"), Thinking(redacted="y"), Text("x"), ToolCall("toolu_1", "f")))
     body = reply.encode(Reply(turn, "tool_calls", Usage(10, 5, 3, 2), "resp_1", "c"))
@@ -79,10 +126,9 @@ def test_a_reply_made_elsewhere_is_written() -> None:
         "object": "response",
         "model": "c",
         "created_at": 0,
+        "completed_at": 0,
         "error": None,
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
+        **DEFAULTS,
         "status": "completed",
         "incomplete_details": None,
         "output": [
@@ -96,7 +142,7 @@ def test_a_reply_made_elsewhere_is_written() -> None:
                 "id": "msg_1_1",
                 "status": "completed",
                 "role": "assistant",
-                "content": [{"type": "output_text", "text": "x", "annotations": []}],
+                "content": [{"type": "output_text", "text": "x", "annotations": [], "logprobs": []}],
             },
             {
                 "type": "function_call",

@@ -55,6 +55,7 @@ TARGETS = [
     ("ollama", "qwen3"),
     ("openai", "gpt-4.1"),
     ("openai_responses", "gpt-5.2"),
+    ("openai_responses", "gpt-5.5"),
     ("openrouter", "anthropic/claude-sonnet-4.5"),
     ("qwen", "qwen-max"),
     ("vertex", "gemini-3-pro"),

@@ -67,13 +67,17 @@ def process(
     store: str = "",
     environ: Mapping[str, str] | None = None,
     command: Sequence[str] = (),
+    config_lines: Sequence[str] = (),
 ) -> Iterator[Process]:
     """The gateway until the block ends, and no longer: then it stops in order, and its usage is in the store.
 
     Its store is in the folder, unless another file is named. `command` is what starts it, such as `prlimit`.
+    `config_lines` are the sections of a configuration of one's own.
     """
     config = folder / "toolglot.toml"
-    config.write_text(config_text(simulated, store or str(folder / "store.db"), settings))
+    file = store or str(folder / "store.db")
+    own = ["[gateway]", "port = 0", f'store = "{file}"', 'log = "json"', *config_lines]
+    config.write_text("\n".join(own) if config_lines else config_text(simulated, file, settings))
     whole = [*command, sys.executable, "-m", "toolglot", "serve", "--config", str(config), "--quiet", *words]
     environment = {**os.environ, "SIMULATED_KEY": "simulated-key", **(environ or {})}
     popen = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)

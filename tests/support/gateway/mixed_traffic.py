@@ -39,6 +39,15 @@ def make_traffic(served: Served) -> None:
     _be_refused_a_signature(served)
 
 
+def lose_cache(served: Served) -> None:
+    """A conversation that was cached, and whose system prompt is another one in its second request."""
+    for system in ("Be brief. " * 2000, "Be long. " * 2000):
+        marked = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
+        messages = [{"role": "user", "content": "Hello"}]
+        got = say(served, "", protocol="anthropic", model="claude-opus-5", system=marked, messages=messages)
+        assert got.status == 200, got.data
+
+
 def _keep_thinking(served: Served) -> None:
     """A turn that the vault keeps something of, and the next one, which needs it."""
     model = "anthropic/claude-sonnet-4-5"

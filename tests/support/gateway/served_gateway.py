@@ -54,6 +54,17 @@ class Served:
         return self._records
 
 
+def upstream_lines(simulated: Server) -> list[str]:
+    """Every simulated provider as an upstream over HTTP, as a configuration has them."""
+    lines: list[str] = []
+    for name, (provider, target) in UPSTREAMS.items():
+        lines += [f"[upstreams.{name}]", f'provider = "{provider}"', f'url = "{simulated.url(provider)}"']
+        lines += ["breaker_failures = 10000"]  # tests order more faults in a row than a provider has
+        lines += ['key_env = "SIMULATED_KEY"', 'auth = "bearer"' if provider == "bedrock" else ""]
+        lines += [f'target = "{target}"'] if target else []
+    return lines
+
+
 def config_for(
     simulated: Server | None,
     *,
@@ -68,12 +79,7 @@ def config_for(
     if "store" not in settings:
         lines.append('store = ":memory:"')
     lines.append(settings)
-    for name, (provider, target) in UPSTREAMS.items() if simulated is not None else ():
-        assert simulated is not None
-        lines += [f"[upstreams.{name}]", f'provider = "{provider}"', f'url = "{simulated.url(provider)}"']
-        lines += ["breaker_failures = 10000"]  # tests order more faults in a row than a provider has
-        lines += ['key_env = "SIMULATED_KEY"', 'auth = "bearer"' if provider == "bedrock" else ""]
-        lines += [f'target = "{target}"'] if target else []
+    lines += upstream_lines(simulated) if simulated is not None else []
     lines += [upstreams, "[models]", *(f'"{name}" = {_value(goal)}' for name, goal in (models or {}).items())]
     return parse_config(
         ConfigText("test.toml", "\n".join(lines)), {"SIMULATED_KEY": "simulated-key", "HOME": "/nowhere", **variables}

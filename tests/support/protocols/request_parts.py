@@ -219,9 +219,12 @@ def _gemini_part(part: Fields, role: str, number: int) -> RequestPart:
 
 def _bedrock(body: Fields) -> Iterator[RequestPart]:
     for block in body.get("system") or ():
-        yield RequestPart("text", "system", -1, block["text"])
+        if "cachePoint" not in block:
+            yield RequestPart("text", "system", -1, block["text"])
     for number, message in enumerate(body["messages"]):
         for block in message["content"]:
+            if "cachePoint" in block:  # it marks what is before it, and is no part of the conversation
+                continue
             yield _bedrock_block(block, message["role"], number)
 
 

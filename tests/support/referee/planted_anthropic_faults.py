@@ -24,6 +24,8 @@ from support.referee.planted_faults import (
 )
 
 CLAUDE_IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+MARK = {"cache_control": {"type": "ephemeral"}}
+LONG_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
 
 
@@ -213,6 +215,15 @@ CLAUDE_PLANTS: dict[str, Plant] = {
         edit(lambda body: body.update(output_config={"format": {"type": "json_schema", "schema": {}}})),
     ),
     "request.user": where(lambda p: not p.request.user, edit(lambda body: body.update(metadata={"user_id": "u"}))),
+    "cache.max_markers": edit(
+        lambda body: body["messages"].append(
+            {"role": "user", "content": [claude_text(word) | MARK for word in ("a", "b", "c", "d", "e")]}
+        )
+    ),
+    "cache.positions": where(
+        lambda p: "tools" not in p.cache.positions, edit(lambda body: body["tools"][0].update(MARK))
+    ),
+    "cache.ttls": edit(lambda body: (body["tools"][0].update(MARK), body["tools"][1].update(LONG_MARK))),
     "request.cache_markers": where(
         lambda p: not p.request.cache_markers,
         edit(lambda body: body["tools"][0].update(cache_control={"type": "ephemeral"})),

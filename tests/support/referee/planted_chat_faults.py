@@ -345,6 +345,9 @@ CHAT_PLANTS: dict[str, Plant] = {
 }
 
 CHAT_UNSEEN = {
+    "cache.max_markers": "only OpenRouter has markers",
+    "cache.positions": "only OpenRouter has markers, and it ignores those that it does not know",
+    "cache.ttls": "only OpenRouter has markers",
     "tools.deferred": "there is no field for it",
     "reasoning.foreign_marks": "thinking stands in plain fields",
     "calls.text_after": "calls have a field of their own, which has no position",

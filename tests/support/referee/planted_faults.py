@@ -94,6 +94,7 @@ FORCED = {
     "request.blank_stop": "false",
     "request.user": "false",
     "request.cache_markers": "false",
+    "cache.positions": "['system']",
     "request.foreign_models": "['gemini-*']",
     "request.output": "[]",
     "request.output_with_tools": "false",

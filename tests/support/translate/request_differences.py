@@ -36,7 +36,10 @@ def differences(source: View, target: View) -> Iterator[Difference]:
     yield from _hidden_differences(source, target)
     yield from _tool_differences(source, target)
     yield from _setting_differences(source, target)
+    carries_markers = _count_markers(target) >= _count_markers(source)
     for field, count in source.unknown.items():
+        if carries_markers and field.rpartition(".")[2] in _MARKERS:
+            continue
         if target.unknown[field] < count:
             marker: tuple[str, ...] = (
                 ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
@@ -50,6 +53,14 @@ def differences(source: View, target: View) -> Iterator[Difference]:
             if field == "defer_loading":  # a deferred tool is hidden, or declared like the others
                 marker = ("not loaded", "loaded later", "from the start", "all of them are declared")
             yield Difference("unknown field", field, (*field.split("."), *marker))
+
+
+_MARKERS: Final = ("cache_control", "cachePoint")
+"""Cache markers, as the protocols write them."""
+
+
+def _count_markers(view: View) -> int:
+    return sum(count for field, count in view.unknown.items() if field.rpartition(".")[2] in _MARKERS)
 
 
 def _text_differences(source: View, target: View) -> Iterator[Difference]:

@@ -381,6 +381,9 @@ def _unknown_inside(protocol: str, body: Fields) -> Iterator[str]:
         body, ("reasoning", "summary")
     ):
         yield "summary"
+    for entry in field_at(body, ("toolConfig", "tools")) or () if protocol == "bedrock" else ():
+        if isinstance(entry, dict) and "cachePoint" in entry:
+            yield "cachePoint"
     metadata = body.get("metadata")
     if protocol == "anthropic" and isinstance(metadata, dict):
         yield from _unknown_fields(metadata, frozenset({"user_id"}))

@@ -1,4 +1,4 @@
-"""`toolglot doctor`: check a gateway's setup, and say how to fix it."""
+"""`toolglot doctor`: check a gateway's setup, or the session of a coding agent, and say how to fix it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ try:
         check_keys,
         check_packages,
         check_port,
+        check_search,
         check_settings,
         check_store,
         check_upstreams,
@@ -39,15 +40,23 @@ upstream (by listing its models, which costs nothing), the clock, the installed 
 this machine. Say for each whether it works, and how to fix it if not. For the models of the configuration, print their
 context windows and what to set in each coding agent, so that it compacts conversations in time.
 
-It changes nothing, and shows no key."""
+It changes nothing, and shows no key.
+
+With SESSION (a path, an id or its first characters, or 'latest') or --all, check session files of coding agents
+instead: broken lines and chains, calls without results, results without calls, ids and thinking that providers refuse.
+--fix heals the file: it changes only what is wrong, shows the changes, and keeps the old file among toolglot's own."""
 
 _EPILOG: Final = """\
 examples:
   toolglot doctor
   toolglot doctor --config toolglot.toml
   toolglot doctor --no-network --format json
+  toolglot doctor latest --agent claude
+  toolglot doctor 019a3c --fix
+  toolglot doctor --all
 
-exit codes: 0 nothing failed, though there may be warnings; 1 something did
+exit codes: 0 nothing failed, though there may be warnings, or no session has faults (any more); 1 something did, or one
+has; 2 no such session, or it is in use
 """
 
 _COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -61,9 +70,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("--no-network", action="store_true", help="do not call any upstream")
+    sessions = parser.add_argument_group("sessions of coding agents")
+    sessions.add_argument("session", nargs="?", default="", metavar="SESSION", help="the session to check")
+    sessions.add_argument("--all", action="store_true", help="check all sessions of coding agents")
+    sessions.add_argument("--agent", default="", metavar="AGENT", help="whose session it is (default: any agent's)")
+    sessions.add_argument("--fix", action="store_true", help="heal the file")
+    sessions.add_argument("--close-holes", action="store_true", help="also fix what may be on purpose: a rewind")
+    sessions.add_argument("--rewind", type=int, metavar="N", help="remove the last N prompts and what follows them")
+    sessions.add_argument("--force", action="store_true", help="change the file although the agent may have it open")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if arguments.session or arguments.all or arguments.agent:
+        from toolglot.cli.agents.session_doctor import check_sessions  # noqa: PLC0415
+
+        return check_sessions(arguments, terminal)
+    for option in ("fix", "close_holes", "rewind", "force"):
+        if getattr(arguments, option):
+            name = f"--{option.replace('_', '-')}"
+            raise InputError("no session is named", path=name, hint=f"toolglot doctor SESSION {name}")
     is_json = arguments.format == "json"
     findings: Sequence[CheckResult | Missing]
     if MISSING_EXTRA is not None:
@@ -121,6 +146,8 @@ async def _run_checks(arguments: argparse.Namespace, terminal: Terminal | None) 
         return [*check_config_error(error), *check_packages(), *await _clients(None, progress)]
     findings += check_keys(config)
     findings += await check_store(config)
+    if not arguments.no_network:
+        findings += await check_search(config)
     findings.append(await check_port(config))
     upstreams, clients = await asyncio.gather(_upstreams(config, arguments, progress), _clients(config, progress))
     return [*findings, *upstreams, *check_packages(), *clients, *check_models(config)]

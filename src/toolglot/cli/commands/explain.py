@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from toolglot import profiles
 from toolglot.cli import targets
 from toolglot.cli.files.documents import pretty
-from toolglot.cli.files.rule_index import NamedRule, all_rules, default_of, description_of
 from toolglot.cli.options import add_profiles
 from toolglot.cli.screen.diff import show_diff
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError, quote
 from toolglot.profiles import KEYS, Fact, Overrides, Profile, Rule
+from toolglot.profiles.rule_index import NamedRule, all_rules, default_of, description_of
 
 MAX_LINES: Final = 60
 """Lines of an example that are printed."""

@@ -95,6 +95,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="patterns of allowed models, separated by commas; may be repeated (default: all)",
     )
+    adding.add_argument(
+        "--admin", action="store_true", help="let it see the requests of all clients, in the inspector and elsewhere"
+    )
     for option, name, kind, metavar, help_text in _LIMITS:
         adding.add_argument(option, dest=name, type=kind, metavar=metavar, help=help_text)
     adding.add_argument(
@@ -124,7 +127,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
     now = datetime.now(UTC)
     limits: dict[str, Any] = {name: getattr(arguments, name) for _, name, *_ in _LIMITS}
-    limits["models"] = _patterns(arguments.models)
+    limits |= {"models": _patterns(arguments.models), "admin": arguments.admin}
     if arguments.expires:
         expires = parse_time(arguments.expires, now=now, option="--expires", ahead=True)
         if expires <= now:
@@ -225,7 +228,8 @@ def _row(key: ClientKey, used: dict[str, float], now: datetime) -> tuple[str, ..
 
 def _limits(key: ClientKey, used: dict[str, float]) -> str:
     """The limits of a key, as text."""
-    parts = [f"models {', '.join(key.models)}"] if key.models else []
+    parts = ["admin: sees the requests of all clients"] if key.admin else []
+    parts += [f"models {', '.join(key.models)}"] if key.models else []
     if key.requests_per_minute is not None:
         parts.append(f"{key.requests_per_minute:,} requests per minute")
     if key.tokens_per_minute is not None:

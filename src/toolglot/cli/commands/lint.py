@@ -163,6 +163,10 @@ class _Judge:
     def _targets(self, body: dict[str, Any], record: Record) -> tuple[Target, ...]:
         if self.wanted is not None:
             return self.wanted
+        if record.protocol:
+            target = Target(profiles.find(record.protocol, overrides=self.overrides, kind="target", path=record.where))
+            protocol = profiles.get(target.name, overrides=self.overrides).protocol
+            return targets.targets_of_protocol(protocol, self.overrides) if self.wants_all else (target,)
         found = targets.detect_protocol(body, record.where, "--for")
         assert found.protocol is not None  # noqa: S101 - detect_protocol raises otherwise
         if found.by == "model":

@@ -115,6 +115,7 @@ class _RepairRun:
         self.file: str = arguments.file
         self.is_quiet: bool = arguments.quiet
         self.is_check: bool = arguments.check
+        self.is_in_place: bool = arguments.in_place
         self.is_all: bool = arguments.all
         self.backup = f"{arguments.file}.bak" if arguments.in_place and not arguments.force else ""
         """The backup file, which must not exist yet if something changes."""
@@ -125,6 +126,9 @@ class _RepairRun:
 
     def do(self, converter: Converter, write: Write) -> None:
         for outcome in convert_files([self.file], converter, self.terminal, "repair", write):
+            if outcome.record.is_session and self.is_in_place:
+                hint = f"toolglot doctor {self.file} --fix"
+                raise InputError("a session file cannot be replaced by a request", path=self.file, hint=hint)
             self.requests += 1
             if outcome.error is not None:
                 self.failed += 1

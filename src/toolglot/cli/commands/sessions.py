@@ -32,11 +32,13 @@ MAX_LISTED: Final = 1_000_000
 
 _DESCRIPTION: Final = """\
 List, search and show the sessions of 'toolglot chat' and 'toolglot run'; copy, cut, move or remove them. A session
-that is in use can be read and copied; to change it, close it first."""
+that is in use can be read and copied; to change it, close it first. 'list --agent' lists the sessions of coding agents
+on this machine, which 'toolglot handoff' continues in another agent and 'toolglot doctor' heals."""
 
 _EPILOG: Final = """\
 examples:
   toolglot sessions list
+  toolglot sessions list --agent all
   toolglot sessions search "invoice 4711"
   toolglot sessions show 20261115-1204
   toolglot sessions export 20261115-1204 -o talk.json
@@ -70,6 +72,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "--limit", type=int, default=20, metavar="N", help="the maximum number to show (default: 20)"
         )
         parsers[name].add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    listing = parsers["list"]
+    listing.add_argument("--agent", metavar="AGENT", help="list the sessions of a coding agent; 'all' for all of them")
+    listing.add_argument("--directory", metavar="DIR", help="with --agent: only those of this working directory")
+    listing.add_argument("--no-check", action="store_true", help="with --agent: do not check whether they are healthy")
     parsers["search"].add_argument("text", metavar="TEXT", help="the string to look for; case-insensitive")
     parsers["show"].add_argument("--keys", action="store_true", help="show the key of each turn")
     parsers["show"].add_argument("--format", choices=("text", "json"), default="text", help="default: text")
@@ -114,6 +120,10 @@ def _with_session(arguments: argparse.Namespace, act: Callable[[Store, str], Awa
 
 
 def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if arguments.agent:
+        from toolglot.cli.agents.session_list import list_agent_sessions  # noqa: PLC0415
+
+        return list_agent_sessions(arguments, terminal, _limit(arguments))
     from toolglot.runtime.log.sessions import list_sessions  # noqa: PLC0415
 
     page = _in_store(arguments, lambda store: list_sessions(store, limit=_limit(arguments)))

@@ -1,25 +1,28 @@
-"""`toolglot switch-report`: what a switch to another provider would change or lose."""
+"""`toolglot switch-report`: what a switch to another provider would change, lose and cost."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
+from decimal import Decimal
 from typing import Any, Final
 
 from msgspec import Struct
 
+from toolglot.cli.files.conversation_costs import ConversationCosts
 from toolglot.cli.files.conversion import (
     FAULTS,
     ConversionOutcome,
     add_conversion,
     convert_files,
-    read_converter,
+    read_converters,
 )
 from toolglot.cli.files.documents import pretty
 from toolglot.cli.options import add_all, add_profiles, add_quiet
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
 from toolglot.masking import mask
+from toolglot.upstream.prices import dollars
 
 MAX_REASONS: Final = 200
 """Different reasons that are stored for each group; the rest are only counted."""
@@ -30,7 +33,8 @@ FAULT_ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
 
 _DESCRIPTION: Final = """\
 Show what would change if these requests went to another provider: what is lost, what a policy decides, what was
-broken before, and what is only written differently. Only the report is written."""
+broken before, and what is only written differently; and what the switch costs once, because the conversation is not in
+the prompt cache there. Only the report is written."""
 
 _EPILOG: Final = """\
 gravity:
@@ -45,8 +49,17 @@ fault classes:
   renderer    the target has another form for it; nothing is lost
   projection  the target requires other ids or names
 
+cost, for the last request of each conversation (requests with the same first message):
+  READ AGAIN    estimated tokens that the target reads
+  UNCACHED      what they cost there
+  WRITTEN       what they cost there with its cache, where writing to it is dearer
+  CACHED NOW    what they cost from the cache where the conversation is now; (none): it is in no cache there
+  MORE          the difference, once; with a minus, the switch is cheaper at once
+Prices are those of the built-in list, which does not know every model.
+
 examples:
   toolglot switch-report request.json --to mistral
+  toolglot switch-report request.json --to openai@gpt-5.5,gemini@gemini-2.5-pro
   toolglot switch-report sessions.jsonl --from anthropic --to gemini@gemini-2.5-pro
   toolglot switch-report sessions.jsonl --to openai --format json | jq '.groups[] | select(.gravity == "loss")'
 
@@ -72,12 +85,14 @@ class Summary(Struct, kw_only=True):
     unchanged: int = 0
     groups: dict[tuple[Gravity, str, str], ChangeGroup]
     refused: list[tuple[str, str]]
+    costs: ConversationCosts
 
     def add(self, outcome: ConversionOutcome) -> None:
         self.requests += 1
         if outcome.error is not None:
             self.refused.append((outcome.record.where, str(outcome.error)))
             return
+        self.costs.add(outcome)
         self.unchanged += not outcome.entries
         seen: set[tuple[Gravity, str, str]] = set()
         for entry in outcome.entries:
@@ -110,7 +125,7 @@ def _weight(group: ChangeGroup) -> tuple[int, int, int, str]:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("file", metavar="FILE", help="a request, or JSONL of requests; '-' is stdin")
-    add_conversion(parser)
+    add_conversion(parser, several=True)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     add_profiles(parser)
     add_all(parser)
@@ -118,15 +133,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    converter = read_converter(arguments, terminal)
-    summary = Summary(groups={}, refused=[])
-    for outcome in convert_files([arguments.file], converter, terminal, "switch-report"):
-        summary.add(outcome)
+    converters = read_converters(arguments, terminal)
+    summaries = [Summary(groups={}, refused=[], costs=ConversationCosts(each.overrides)) for each in converters]
+    for outcome in convert_files([arguments.file], converters[0], terminal, "switch-report"):
+        summaries[0].add(outcome)
+        for converter, summary in zip(converters[1:], summaries[1:], strict=True):
+            summary.add(converter.outcome(outcome.record))
+    found = {str(converter.target): summary for converter, summary in zip(converters, summaries, strict=True)}
     if arguments.format == "json":
-        terminal.write_data(pretty(_as_json(summary, str(converter.target))))
+        reports = [_as_json(summary, target) for target, summary in found.items()]
+        terminal.write_data(pretty(reports[0] if len(reports) == 1 else {"targets": reports}))
     else:
-        _show(summary, str(converter.target), terminal.out, is_all=arguments.all)
-    return int(bool(summary.refused))
+        for target, summary in found.items():
+            _show(summary, target, terminal.out, is_all=arguments.all)
+            if len(found) > 1:
+                terminal.out.line()
+        _show_costs(found, terminal.out)
+    return int(any(summary.refused for summary in summaries))
 
 
 def _as_json(summary: Summary, target: str) -> dict[str, Any]:
@@ -147,6 +170,21 @@ def _as_json(summary: Summary, target: str) -> dict[str, Any]:
             }
             for group in summary.ordered
         ],
+        "cost": _cost_json(summary.costs),
+    }
+
+
+def _cost_json(costs: ConversationCosts) -> dict[str, Any] | None:
+    """What the switch costs once, in dollars; null: nothing moves."""
+    cost = costs.total
+    if cost is None:
+        return None
+    amounts = {"uncached": cost.uncached, "written": cost.written, "cached_now": cost.cached, "more": cost.more}
+    return {
+        "conversations": len(costs),
+        "estimated_tokens_read_again": cost.tokens,
+        "is_cached_now": cost.is_cached,
+        **{f"{name}_usd": None if amount is None else float(amount) for name, amount in amounts.items()},
     }
 
 
@@ -173,6 +211,33 @@ def _show(summary: Summary, target: str, page: TerminalPage, *, is_all: bool) ->
     text = f"{movable} of {plural(summary.requests, 'request')} can move, {summary.unchanged} without any change"
     text += f"; {lost} things are lost" if lost != 1 else "; 1 thing is lost"
     page.line(page.paint(text, "bold", "red" if summary.refused else "yellow" if lost else "green"))
+
+
+def _show_costs(found: dict[str, Summary], page: TerminalPage) -> None:
+    """What each switch costs once; nothing if no conversation changes its provider or model."""
+    rows = []
+    for target, summary in found.items():
+        cost = summary.costs.total
+        if cost is not None:
+            cached = _amount(cost.cached) if cost.is_cached else f"{_amount(cost.cached)} (none)"
+            written = "-" if cost.written is None else _amount(cost.written)
+            rows.append(
+                (target, f"~{cost.tokens:,}", _amount(cost.uncached), written, cached, _amount(cost.more, sign=True))
+            )
+    if not rows:
+        return
+    count = max(len(summary.costs) for summary in found.values())
+    page.line()
+    page.line(page.paint(f"What it costs once, for {plural(count, 'conversation')} (estimates)", "bold"))
+    page.line()
+    page.table(rows, heading=("TARGET", "READ AGAIN", "UNCACHED", "WRITTEN", "CACHED NOW", "MORE"))
+
+
+def _amount(amount: Decimal | None, *, sign: bool = False) -> str:
+    if amount is None:
+        return "unknown"
+    mark = "-" if amount < 0 else "+" if sign and amount else ""
+    return f"{mark}{dollars(abs(amount))}"
 
 
 def _row(group: ChangeGroup) -> tuple[str, str, str, str, str]:

@@ -124,7 +124,8 @@ def _cells(amounts: Amounts) -> tuple[str, ...]:
 
 def _amounts_json(amounts: Amounts) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(amounts, name) for name in (*_COLUMNS, "unpriced", "uncounted")}
-    return {**fields, "cost_usd": float(amounts.dollars)}
+    lost = {"cache_lost": amounts.cache_lost, "cache_lost_usd": float(amounts.lost_dollars)}
+    return {**fields, "cost_usd": float(amounts.dollars), **lost}
 
 
 def _json(terminal: Terminal, by: By, found: dict[str, Amounts], total: Amounts, since: str, until: str) -> None:
@@ -152,6 +153,11 @@ def _csv(terminal: Terminal, by: By, found: dict[str, Amounts], _total: Amounts,
 def _print_notes(terminal: Terminal, total: Amounts, since: str, until: str) -> None:
     if not total.requests:
         terminal.note(f"no usage from {since} to {until}")
+    if total.cache_lost:
+        terminal.note(
+            f"{total.cache_lost:,} tokens were cached and had to be read again, which cost about "
+            f"${total.lost_dollars:,.4f} more; the reports of the requests say why (toolglot_cache_lost_tokens_total)"
+        )
     if total.unpriced:
         terminal.note(
             f"{total.unpriced:,} {_requests(total.unpriced)} without a known price, not included in the cost; "

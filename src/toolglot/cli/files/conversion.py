@@ -25,6 +25,8 @@ from toolglot.profiles import Overrides
 from toolglot.protocols.base import get
 from toolglot.protocols.request_detection import examine
 from toolglot.translate.requests import is_foreign_model
+from toolglot.upstream.cache_prices import cost_of_markers
+from toolglot.upstream.prices import LISTED
 
 FAULTS: Final = {
     "canonical": "the conversation was already broken",
@@ -143,6 +145,8 @@ class Converter:
                 overrides=self.overrides,
                 policy=self.policy,
             )
+            if out.rendered.has_placed_markers:
+                out.report.add(cost_of_markers(LISTED.of(out.model, target.name), out.target))
             if self.refuses_foreign_models and not target.model:
                 self._refuse_foreign_model(out)
         except InputError as error:
@@ -175,6 +179,8 @@ class Converter:
     def _source(self, body: dict[str, Any], record: Record) -> str:
         if self.source is not None:
             return self.source.name
+        if record.protocol:
+            return record.protocol
         found = targets.detect_protocol(body, record.where, self.option)
         assert found.protocol is not None  # noqa: S101 - detect_protocol raises otherwise
         if found.by == "model" and found.protocol not in self._noted and not self.is_quiet:
@@ -203,14 +209,17 @@ def convert_files(
             trailing(bytes(document.trailing))
 
 
-def add_conversion(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a conversion: protocol, target, model, and the settings of `toolglot.Policy` that matter."""
+def add_conversion(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Add the options of a conversion: protocol, target, model, and the settings of `toolglot.Policy` that matter.
+
+    several: whether there can be several targets.
+    """
     parser.add_argument(
         "--from", dest="source", metavar="PROTOCOL", help="the protocol of the requests (default: detected)"
     )
-    parser.add_argument(
-        "--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target that must accept them"
-    )
+    targets_help = "the target that must accept them" + ("; or several, separated by commas" if several else "")
+    metavar = "TARGET[@MODEL][,…]" if several else "TARGET[@MODEL]"
+    parser.add_argument("--to", dest="target", metavar=metavar, required=True, help=targets_help)
     parser.add_argument("--model", default="", help="the model to request (default: that of the request)")
     parser.add_argument(
         "--server-tools",
@@ -247,6 +256,13 @@ def read_converter(
         is_quiet=arguments.quiet,
         refuses_foreign_models=refuses_foreign_models,
     )
+
+
+def read_converters(arguments: argparse.Namespace, terminal: Terminal) -> list[Converter]:
+    """The converters for several targets; `--model` is for each that names none."""
+    words = dict.fromkeys(word.strip() for word in arguments.target.split(",") if word.strip())
+    each = [argparse.Namespace(**{**vars(arguments), "target": word}) for word in words or (arguments.target,)]
+    return [read_converter(one, terminal) for one in each]
 
 
 def show_failure(outcome: ConversionOutcome, terminal: Terminal) -> None:

@@ -1,8 +1,12 @@
 """Input files and stdin, JSON or JSONL, as records: one for each request.
 
 A file is JSONL if its name ends in `.jsonl` or `.ndjson`, or if its first line is a complete object and more lines
-follow. Laws: JSONL is read line by line, so its size does not matter. Everything else is limited to
-`Limits.max_bytes`. Errors have file, line and column.
+follow. Of a capture of the gateway, the client's request is read.
+
+Of the session file of a coding agent, the request that the agent would send is read.
+
+Laws: JSONL is read line by line, so its size does not matter. Everything else is limited to `Limits.max_bytes`. Errors
+have file, line and column.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from msgspec import Struct
 
 from toolglot import jsontext
 from toolglot.cli.files import json_layout
+from toolglot.conversation.captures import captured_request, read_captured
 from toolglot.errors import InputError, JSONError, quote
 from toolglot.limits import DEFAULT_LIMITS
 
@@ -28,6 +33,9 @@ STDIN: Final = "-"
 _LINES: Final = (".jsonl", ".ndjson")
 _ONE_OBJECT: Final = "a request is one JSON object; JSONL has one per line"
 _BOM: Final = b"\xef\xbb\xbf"
+_HEAD: Final = 64 * 1024
+_SESSION_MARKS: Final = (b'"sessionId"', b'"session_meta"', b'"parentId"', b'"parentUuid"', b'"projectID"')
+"""What is in the first lines of the session files of coding agents, and not in requests."""
 _MAX: Final = DEFAULT_LIMITS.max_bytes
 
 
@@ -40,8 +48,12 @@ class Record(Struct, frozen=True, kw_only=True):
     """The line on which it starts."""
     is_line: bool = False
     """It is a line of a JSONL file."""
+    protocol: str = ""
+    """The protocol of a capture; empty: it is not one."""
     blank: bytes = b""
     """The blank lines before it, in a JSONL file."""
+    is_session: bool = False
+    """It was made of the session file of a coding agent, which holds more than the request."""
 
     @property
     def where(self) -> str:
@@ -59,6 +71,7 @@ class Record(Struct, frozen=True, kw_only=True):
 
     def parse(self) -> dict[str, Any]:
         """Parse the body. The path of an error is the position in the file."""
+        captured_request(self.data, self.where)  # raises for a capture that has no request
         try:
             value = jsontext.parse(self.data).value
         except JSONError as error:
@@ -145,7 +158,32 @@ def open_document(name: str) -> Iterator[InputDocument]:
     except (OSError, ValueError) as error:
         raise _unreadable(name, error) from None
     with stream:
-        yield _document(name, stream, size)
+        try:
+            session = _session_request(name, stream)
+        except OSError as error:  # some files can be opened, and not read
+            raise _unreadable(name, error) from None
+        if session is None:
+            yield _document(name, stream, size)
+        else:
+            record = Record(file=name, data=session, is_session=True)
+            yield InputDocument(file=name, size=size, records=iter([record]), trailing=bytearray())
+
+
+def _session_request(name: str, stream: BinaryIO) -> bytes | None:
+    """The request of a session file of a coding agent; None for any other file. What follows is read from its start."""
+    if not stream.seekable():
+        return None
+    head = stream.read(_HEAD)
+    stream.seek(0)
+    if not any(mark in head for mark in _SESSION_MARKS):
+        return None
+    from toolglot import agent_files  # noqa: PLC0415 - only for a file that looks like one
+
+    try:
+        found = agent_files.detect(name)
+    except InputError:
+        return None
+    return compact(agent_files.request_of(found.read(Path(name))))
 
 
 def check_name(name: str) -> None:
@@ -189,7 +227,7 @@ def _read_document(name: str, stream: BinaryIO, size: int) -> InputDocument:
         if not following.strip():
             return _single_record(name, size, blank + head + more)
         skipped = line + more.count(b"\n") + 1
-        first = Record(file=name, data=head, line=line, is_line=True, blank=blank)
+        first = _record(name, head, line=line, is_line=True, blank=blank)
         records = _chain(first, _lines(name, stream, following, skipped, more, trailing))
         return InputDocument(file=name, size=size, records=records, trailing=trailing)
     data = blank + head + stream.read(_MAX + 1)
@@ -198,8 +236,16 @@ def _read_document(name: str, stream: BinaryIO, size: int) -> InputDocument:
 
 
 def _single_record(name: str, size: int, data: bytes) -> InputDocument:
-    records = iter([Record(file=name, data=data)])
+    records = iter([_record(name, data)])
     return InputDocument(file=name, size=size, records=records, trailing=bytearray())
+
+
+def _record(name: str, data: bytes, *, line: int = 1, is_line: bool = False, blank: bytes = b"") -> Record:
+    """A record; of a capture, the request in it. A capture without one stays as it is: `Record.parse` reports it."""
+    protocol = ""
+    with contextlib.suppress(InputError):
+        data, protocol = read_captured(data)
+    return Record(file=name, data=data, protocol=protocol, line=line, is_line=is_line, blank=blank)
 
 
 def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
@@ -232,7 +278,7 @@ def _lines(
         if len(line) > _MAX or len(blank) > _MAX:
             raise jsontext.limit_error("max_bytes", _MAX, f"{name}:{number}")
         if line.strip():
-            yield Record(file=name, data=line, line=number, is_line=True, blank=bytes(blank))
+            yield _record(name, line, line=number, is_line=True, blank=bytes(blank))
             blank.clear()
         else:
             blank += line

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from toolglot import lint, repair
 from toolglot.conversation import (
+    Block,
     Conversation,
     Media,
     Options,
@@ -28,6 +29,8 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
+from toolglot.conversation.cache_markers import marked, marked_tool
+from toolglot.conversation.forms import CacheMarker, protocols
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.base import codec
@@ -93,6 +96,7 @@ def conversations() -> Iterator[Conversation]:
     yield from _with_odd_tools()
     yield from _with_odd_schemas()
     yield from _with_odd_settings()
+    yield from _with_odd_markers()
 
 
 def _case(*turns: Turn, tools: tuple[ToolSpec, ...] = (_TOOL,), options: Options | None = None) -> Conversation:
@@ -257,3 +261,25 @@ def _with_odd_settings() -> Iterator[Conversation]:
         yield _case(_QUESTION, options=_options(output=output))
         yield _case(_QUESTION, tools=(), options=_options(output=output))
     yield _case(_QUESTION, options=_options(user="ana"))
+
+
+def _with_odd_markers() -> Iterator[Conversation]:
+    """Cache markers: too many, one for a longer time behind one for a shorter, and one on a tool."""
+    yield _case(
+        Turn("user", tuple([block for word in ("one", "two", "three", "four", "five") for block in _marked(word)]))
+    )
+    yield _case(Turn("user", (*_marked("five minutes"), *_marked("an hour", "1h"))))
+    tool = _TOOL
+    for protocol in protocols():
+        tool = marked_tool(tool, CacheMarker(), protocol)
+    yield _case(_QUESTION, tools=(tool,))
+
+
+def _marked(text: str, ttl: str | None = None) -> tuple[Block, ...]:
+    """A text with a marker of each protocol that has markers, as a field or a block; codecs write their own."""
+    block, points = Text(text), list[Block]()
+    for protocol in protocols():
+        first, *more = marked(block, CacheMarker(ttl), protocol)
+        points += more
+        block = first if isinstance(first, Text) else block
+    return (block, *points)

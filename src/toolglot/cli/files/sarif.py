@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote as url_quote
 
 from toolglot import __version__
-from toolglot.cli.files.rule_index import all_rules, description_of
 from toolglot.masking import mask
 from toolglot.profiles import Fact, Overrides, Rule
+from toolglot.profiles.rule_index import all_rules, description_of
 
 if TYPE_CHECKING:
     from toolglot.cli.commands.lint import FoundViolation

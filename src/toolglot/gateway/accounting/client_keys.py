@@ -49,8 +49,8 @@ FRESH_SECONDS: Final = 3.0
 """Seconds for which keys that were read are valid."""
 UNKNOWN_KEY_SECONDS: Final = 1.0
 """Seconds after which an unknown key makes the gateway read again: it may be new."""
-FAILING_STORE_SECONDS: Final = 0.25
-"""Seconds that a request waits for keys while the store fails."""
+KNOWN_KEY_SECONDS: Final = 0.25
+"""Seconds that a request waits while old keys are read again; after that, the known ones are used."""
 _PAGE: Final = 1000
 
 State = Literal["active", "revoked", "expired"]
@@ -82,6 +82,8 @@ class ClientKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     revoked: float | None = None
     models: tuple[str, ...] = ()
     """Patterns of the models that it may use; none: all."""
+    admin: bool = False
+    """It sees the requests of all clients."""
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     tokens_per_day: int | None = None
@@ -193,8 +195,10 @@ class KeyRing:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         report: Callable[[str], None] = lambda _: None,
+        count: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
+        self._count = count
         all_keys = tuple(configured)
         self._configured = frozenset(all_keys) - {STORED_KEYS}
         self._is_always_demanded = bool(all_keys)
@@ -228,6 +232,20 @@ class KeyRing:
         key = self.key_of(client)
         return key is None or not key.models or any(matches(name, key.models) for name in spellings(model.strip()))
 
+    def visible_client(self, client: str) -> str | None:
+        """The client whose requests one that was admitted may see: itself; None: all, without keys or with an admin
+        key."""
+        if not self.is_demanded:
+            return None
+        key = self.key_of(client)
+        return None if key is not None and key.admin else client
+
+    def clients(self) -> dict[str, ClientKey | None]:
+        """The clients whose keys are valid now, with their keys; None: a key without a name and limits."""
+        named = {**self._keys, **self._named}
+        found: dict[str, ClientKey | None] = dict.fromkeys(self._configured)
+        return {**found, **{id: key for id, key in named.items() if key.state(self._clock()) == "active"}}
+
     async def start(self) -> None:
         """Read the keys for the first time. Errors are raised."""
         await self._read()
@@ -242,6 +260,7 @@ class KeyRing:
                 self._is_failing = False
             except StoreError as error:
                 self._read_at = self._monotonic()
+                self._count()
                 if not self._is_failing:
                     self._report(f"cannot read the client keys, so the last known ones stay valid: {error}")
                 self._is_failing = True
@@ -278,13 +297,11 @@ class KeyRing:
         raise refusal("auth", "the metrics of this gateway need their own key (metrics_key)", 401)
 
     async def _reread(self) -> None:
-        """Read old keys again; while the store fails, without a long wait."""
-        if not self._is_failing:
-            await self.refresh(FRESH_SECONDS)
-            return
+        """Read old keys again in the background, without a long wait for a store that is slow or silent: then the
+        known ones are used once more."""
         if self._rereading is None or self._rereading.done():
             self._rereading = asyncio.create_task(self.refresh(FRESH_SECONDS))
-        await asyncio.wait([self._rereading], timeout=FAILING_STORE_SECONDS)
+        await asyncio.wait([self._rereading], timeout=KNOWN_KEY_SECONDS)
 
     async def ensure_fresh(self, seconds: float) -> None:
         """Read the keys again if they are older."""

@@ -70,6 +70,8 @@ _MAX_ROWS: Final = 1000
 _COUNTED: Final = {f"{name}_tokens": name for name in ("input", "output", "cache_read", "cache_write")}
 """The tokens of a reply that are counted, and their names in a row."""
 
+REPLAYED: Final = "(replay)"
+"""Marks the upstream of requests that the inspector repeated."""
 _NO_COUNTS: Final[Mapping[str, int]] = {}
 
 RowName = tuple[str, str, str]
@@ -180,14 +182,16 @@ class Meter:
         monotonic: Callable[[], float] = time.monotonic,
         report: Callable[[str], None] = lambda _: None,
         store_seconds: float = STORE_SECONDS,
+        count: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
+        self._count_failure = count
         self._store_seconds = store_seconds
         self._writer = uuid.uuid4().hex
         self._additions = itertools.count(1)
         self._late: set[asyncio.Future[None]] = set()
         self._ring = ring
-        self._prices = prices
+        self.prices: ConfiguredPrices = prices
         self._usage_seconds = usage_seconds
         self._clock = clock
         self._monotonic = monotonic
@@ -202,6 +206,7 @@ class Meter:
         self._seen: dict[str, float] = {}
         self._loading: dict[str, asyncio.Lock] = {}
         self._is_failing = False
+        self._is_unreadable = False
         self._flushing: asyncio.Future[None] | None = None
 
     # --- admission ----------------------------------------------------------------------------------
@@ -268,7 +273,10 @@ class Meter:
                 await self._load(self._store, client)
             except StoreError as error:
                 message = "the gateway's store cannot be read now, so the usage of this key is unknown; try again"
-                self._report(f"{message}: {error}")
+                self._count_failure()
+                if not self._is_unreadable:  # once, until it can be read again
+                    self._report(f"{message}: {error}")
+                self._is_unreadable = True
                 raise ProviderError(Failure("overloaded", message, retry_after=BATCH_SECONDS)) from None
 
     async def _load(self, store: Store, client: str) -> None:
@@ -281,9 +289,10 @@ class Meter:
                 if kind == RATES:
                     self._minutes.setdefault(client, {})[int(row.key)] = total
         self._loaded[client] = begun
+        self._is_unreadable = False
 
     def _refuse_unpriced(self, key: ClientKey, record: RequestRecord) -> None:
-        if not record.route.is_simulated and self._prices.of(record.route.model, record.route.upstream) is None:
+        if not record.route.is_simulated and self.prices.of(record.route.model, record.route.upstream) is None:
             model = mask(f"{record.route.upstream}/{record.route.model}")[:200]
             message = (
                 f"the price of {model!r} is unknown, and the key {key.name!r} has a budget of money; the "
@@ -337,11 +346,12 @@ class Meter:
         # In billionths of a dollar; None: not known. A simulated model costs nothing.
         cost: int | None = 0
         if counts and not record.route.is_simulated:
-            cost = self._prices.billionths(record.route.model, counts, record.route.upstream)
+            cost = self.prices.billionths(record.route.model, counts, record.route.upstream)
         if limits is not None:
             tokens = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
             if tokens:
                 self._spend(limits, client, tokens, cost or 0, now)
+        record.reply.price(cost)
         if self._store is not None:
             self._count(client, record, counts, cost, now)
 
@@ -369,10 +379,26 @@ class Meter:
             amounts["cost"] = cost
         if cost is None:
             amounts["unpriced"] = 1
+        loss = record.reply.cache_loss
+        if loss is not None:
+            amounts["cache_lost"] = loss.tokens
+            if loss.extra:
+                amounts["cache_lost_cost"] = loss.extra
         if has_reply and not record.reply.usage:
             amounts["uncounted"] = 1
         name = self._usage_name(owner, period_of(now)["day"], record)
         self._total(USAGE, owner, name, now + self._usage_seconds).add(amounts)
+
+    def spent(self, client: str) -> dict[str, float]:
+        """What a client has used of each budget of its key, as far as it is known here: tokens, or US dollars."""
+        key = self._ring.key_of(client)
+        starts, found = period_of(self._clock()), {}
+        for name in key.budgets if key is not None else ():
+            unit, period = BUDGETS[name]
+            total = self._totals.get((SPENT, client, starts[period]))
+            used = total.of(unit) if total is not None else 0.0
+            found[name] = used if unit == "tokens" else used / NANO
+        return found
 
     def _usage_name(self, owner: str, day: str, record: RequestRecord) -> str:
         """The key of a row of usage. Invented model names do not make new rows without limit."""
@@ -380,6 +406,8 @@ class Meter:
         if known is None:
             known = self._models[owner, day] = {}
         upstream = f"{record.route.upstream} (simulated)" if record.route.is_simulated else record.route.upstream
+        if record.request.replay_of:
+            upstream = f"{upstream} {REPLAYED}"
         pair = (upstream, record.route.model)
         found = known.get(pair)
         if found is None:
@@ -431,6 +459,8 @@ class Meter:
         if self._store is not None:
             failures = await self._send(self._store)
             failures += await self._read_others(self._store)
+            for _ in failures:
+                self._count_failure()
             if failures and not self._is_failing:
                 self._report(f"cannot store usage now, and will try again: {failures[0]}")
             self._is_failing = bool(failures)

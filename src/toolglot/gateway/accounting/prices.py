@@ -14,8 +14,9 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from toolglot.gateway.config.file import ConfigText, Mistakes, read_table, table_of
+from toolglot.profiles import Overrides
 from toolglot.upstream import prices
-from toolglot.upstream.prices import Price, cost, listed_prices, read_list
+from toolglot.upstream.prices import CacheShares, Price, cost, listed_prices, read_list, target_shares
 
 __all__ = [
     "MAX_OWN_PRICES",
@@ -40,11 +41,26 @@ class PriceSettings(Struct, frozen=True, kw_only=True):
     output: Annotated[Dollars, Meta(description="Reply tokens, including thinking.")]
     cache_read: Annotated[
         Dollars | None,
-        Meta(title="a number from 0", description="Prompt tokens that were read from a cache. Default: as `input`."),
+        Meta(
+            title="a number from 0",
+            description="Prompt tokens that were read from a cache. Default: the provider's usual share of `input`, if "
+            "it is known, else as `input`.",
+        ),
     ] = None
     cache_write: Annotated[
         Dollars | None,
-        Meta(title="a number from 0", description="Prompt tokens that were written to a cache. Default: as `input`."),
+        Meta(
+            title="a number from 0",
+            description="Prompt tokens that were written to a cache. Default: as for `cache_read`.",
+        ),
+    ] = None
+    cache_write_1h: Annotated[
+        Dollars | None,
+        Meta(
+            title="a number from 0",
+            description="Prompt tokens that were written to a cache for an hour. Default: the provider's usual share "
+            "of `input`, if it is known, else as `cache_write`.",
+        ),
     ] = None
 
     def price(self) -> Price:
@@ -53,6 +69,7 @@ class PriceSettings(Struct, frozen=True, kw_only=True):
             _exact(self.output),
             None if self.cache_read is None else _exact(self.cache_read),
             None if self.cache_write is None else _exact(self.cache_write),
+            None if self.cache_write_1h is None else _exact(self.cache_write_1h),
             source="[prices]",
         )
 
@@ -88,7 +105,20 @@ def _read_price(name: str, table: Any, text: ConfigText) -> PriceSettings:
 
 
 class ConfiguredPrices(prices.Prices):
-    """Finds the price of a model; made once for a configuration."""
+    """Finds the price of a model; made once for a configuration.
 
-    def __init__(self, own: Mapping[str, PriceSettings] | None = None) -> None:
-        super().__init__({name: settings.price() for name, settings in (own or {}).items()})
+    targets: the target of each upstream, for what cached tokens cost where a price does not say.
+    """
+
+    def __init__(
+        self,
+        own: Mapping[str, PriceSettings] | None = None,
+        targets: Mapping[str, str] | None = None,
+        overrides: Overrides | None = None,
+    ) -> None:
+        known = dict(targets or {})
+
+        def shares(model: str, upstream: str) -> CacheShares:
+            return target_shares(known.get(upstream, upstream), model, overrides)
+
+        super().__init__({name: settings.price() for name, settings in (own or {}).items()}, shares)

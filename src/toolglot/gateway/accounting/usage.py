@@ -39,10 +39,18 @@ class Amounts(Struct, frozen=True):
     """Requests whose price is not known: they are not in the cost."""
     uncounted: int = 0
     """Replies whose tokens the provider did not report."""
+    cache_lost: int = 0
+    """Tokens of the input that were cached for the request before, and were read again."""
+    cache_lost_cost: int = 0
+    """What that cost more, in billionths of a dollar, as far as the prices are known."""
 
     @property
     def dollars(self) -> Decimal:
         return Decimal(self.cost) / NANO
+
+    @property
+    def lost_dollars(self) -> Decimal:
+        return Decimal(self.cache_lost_cost) / NANO
 
     def __add__(self, other: Amounts) -> Amounts:
         return Amounts(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))

@@ -37,6 +37,7 @@ _HEAD: Final = """\
 #drain_seconds = 30                       # how long open responses continue when the gateway stops
 #websocket_minutes = 60                   # how long a WebSocket may last; 0: none
 #websocket_memory_bytes = 67108864        # bytes of conversations that WebSockets keep in memory
+#cache_keys = true                        # name sessions to upstreams that keep prompt caches by a key
 #log = "text"                             # or "json", "off"
 #reports = 500                            # how many requests /toolglot/requests keeps
 #metrics = "keyed"                        # who may read /metrics: or "open", "off"
@@ -44,6 +45,12 @@ _HEAD: Final = """\
 #tracing = false                          # OpenTelemetry spans: pip install '.[otel]'
 #middleware = ["my_package.my_module:MyMiddleware"]
 #simulate = true                          # list the models that simulated/PROVIDER/MODEL names; false: none
+
+# What is kept of past requests, in memory: docs/captures.md.
+#[inspector]
+#keep = "bodies"                          # or "reports", "off"; default: bodies only on loopback without client_keys
+#max_bytes = 67108864                     # of everything that is kept
+#max_hours = 24
 
 # See "Policies" in docs/convert.md.
 #[policy]
@@ -55,6 +62,7 @@ _HEAD: Final = """\
 #calls_in_text = "profile"                # calls that a model writes as text: or "always", "never"
 #unoffered_calls = "call"                 # such calls of tools that the request does not have: or "text"
 #deferred_tools = "late"                  # tools that are loaded later, where there is no such thing: or "start"
+#cache_markers = "place"                  # cache markers for clients that have none, on Claude: or "carry"
 #missing_result = "[No result: the tool call was interrupted. It may or may not have run.]"
 #bridge_user = "Continue."
 #bridge_assistant = "OK."
@@ -136,6 +144,16 @@ _TAIL: Final = """\
 #spend_per_day = 5                        # US dollars
 #spend_per_month = 50
 #spend_total = 500
+
+# --- web search: an MCP server of yours for upstreams without a web search; see docs/gateway.md ---------------
+
+#[web_search]
+#mcp = { command = "uvx", args = ["my-search-server"], env = { SEARCH_KEY = "${SEARCH_KEY}" } } # or { url = "…" }
+#search_tool = ""                         # default: the tool whose name contains "search"
+#fetch_tool = ""                          # default: the tool whose name contains "fetch"
+#max_uses = 8                             # searches and fetches for one reply
+#timeout = 30                             # seconds for one search
+#max_result_bytes = 50000                 # of one result, the model reads at most this
 
 # --- prices: US dollars for a million tokens, if they differ from the built-in list; see docs/keys.md ---------
 

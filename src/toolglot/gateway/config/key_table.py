@@ -47,6 +47,14 @@ class KeySettings(Struct, frozen=True, kw_only=True):
             description="Patterns of the model names that it may request. Default: all.",
         ),
     ] = ()
+    admin: Annotated[
+        bool,
+        Meta(
+            title="true or false",
+            description="It sees the requests of all clients, in [the inspector](inspector.md) and at "
+            "`/toolglot/requests`, and may purge them. Default: its own only.",
+        ),
+    ] = False
     requests_per_minute: Annotated[Count, Meta(description="Requests per minute.")] = None
     tokens_per_minute: Annotated[Count, Meta(description="Tokens per minute, of prompts and replies.")] = None
     tokens_per_day: Annotated[Count, Meta(description="Tokens per day.")] = None

@@ -42,6 +42,8 @@ from toolglot.gateway.config.model_table import read_models
 from toolglot.gateway.config.route_table import RouteReader, read_policy
 from toolglot.gateway.config.upstream_table import discovered_upstreams, has_key, read_upstream
 from toolglot.gateway.config.variables import ENV, shown_variable, variable
+from toolglot.gateway.inspector.settings import InspectorSettings
+from toolglot.gateway.routing.search_tool import SearchSettings
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.simulator.upstreams import SIMULATED_NAMES
@@ -56,7 +58,7 @@ __all__ = ["Config", "ConfigError", "GatewaySettings", "config_from_environment"
 FILE: Final = CONFIG_FILE
 FILE_VARIABLE: Final = "TOOLGLOT_CONFIG"
 CLIENT_KEY_VARIABLE: Final = "TOOLGLOT_CLIENT_KEY"
-SECTIONS: Final = ("gateway", "policy", "upstreams", "models", "keys", "prices", "profiles")
+SECTIONS: Final = ("gateway", "policy", "upstreams", "models", "keys", "prices", "profiles", "web_search", "inspector")
 MEMORY: Final = ":memory:"
 OFF: Final = "off"
 
@@ -225,6 +227,14 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             "not send them again. A client whose conversation was forgotten sends it again.",
         ),
     ] = 64 * 1024 * 1024
+    cache_keys: Annotated[
+        bool,
+        Meta(
+            title="true or false",
+            description="Name a client's session to upstreams that keep a conversation where its "
+            "[prompt cache](caching.md) is, as a hash in `prompt_cache_key` or a header, and balance upstreams by it.",
+        ),
+    ] = True
     log: Annotated[
         Literal["text", "json", "off"],
         Meta(title='one of "text", "json", "off"', description="How each request is logged on stderr."),
@@ -303,6 +313,10 @@ class Config(Struct, frozen=True, kw_only=True):
     prices: dict[str, PriceSettings] = {}
     """By pattern, in the order of the file."""
     overrides: Overrides | None = None
+    web_search: SearchSettings | None = None
+    """The tool that searches the web for upstreams that have no search of their own."""
+    inspector: InspectorSettings = InspectorSettings()
+    """What is kept of past requests."""
     origin: str = ""
     """The file; empty: there is none, and the environment decided."""
     is_empty: bool = False
@@ -397,6 +411,8 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
     upstreams = mistakes.collect(lambda: _upstreams(tables["upstreams"], environ, overrides, text))
     policy = mistakes.collect(lambda: _policy(tables["policy"], text)) or GATEWAY_POLICY
     prices = mistakes.collect(lambda: read_own_prices(tables["prices"], text)) or {}
+    search = mistakes.collect(lambda: _web_search(document, text))
+    inspector = mistakes.collect(lambda: read_table(tables["inspector"], InspectorSettings, text, "inspector"))
     routes = RouteReader(text, environ, overrides, policy)
     listed = {name: upstream.models for name, upstream in (upstreams or {}).items()}
     if upstreams is None and isinstance(tables["upstreams"], dict):
@@ -422,6 +438,8 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
         key_origins={read_client_key(each, environ, text): each for each in _key_entries(tables)},
         prices=prices,
         overrides=overrides,
+        web_search=search,
+        inspector=inspector or InspectorSettings(),
         origin=text.origin,
         notes=notes,
     )
@@ -447,6 +465,16 @@ def _key_entries(tables: Mapping[str, Any]) -> list[str]:
 
 def _policy(value: Any, text: ConfigText) -> Policy:
     return read_policy(table_of(value, text, "policy"), GATEWAY_POLICY, text, "policy")
+
+
+def _web_search(document: Mapping[str, Any], text: ConfigText) -> SearchSettings | None:
+    if "web_search" not in document:
+        return None
+    settings = read_table(document["web_search"], SearchSettings, text, "web_search")
+    if not isinstance(settings.mcp.get("command", settings.mcp.get("url")), str):
+        hint = 'mcp = { command = "uvx", args = ["NAME"] }, or mcp = { url = "http://127.0.0.1:8000/mcp" }'
+        raise text.error("expected the MCP server that searches", "web_search", "mcp", hint=hint)
+    return settings
 
 
 # --- [gateway] --------------------------------------------------------------------------------------

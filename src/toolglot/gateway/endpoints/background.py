@@ -26,7 +26,7 @@ from toolglot.gateway.endpoints.socket_response import whole_reply_events
 from toolglot.gateway.http.requests import ClientRequest
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.state.background_store import BEAT_SECONDS, BackgroundStore, StoredRun
-from toolglot.gateway.state.response_items import page, with_listed_ids, with_request
+from toolglot.gateway.state.response_items import complete_response, page, with_listed_ids
 from toolglot.gateway.state.stored_responses import StoredResponses
 from toolglot.protocols.base import StreamOptions, codec
 from toolglot.protocols.framing.json_line import json_bytes
@@ -238,7 +238,7 @@ _BODY_HEADERS: Final = frozenset({"content-length", "content-encoding", "transfe
 
 def first_response(protocol: str, id: str, model: str, fields: Fields) -> Fields:
     """A response of which nothing has come."""
-    encoder = codec(protocol).stream.Encoder(StreamOptions(created=int(time.time()), model=model))
+    encoder = codec(protocol).stream.Encoder(StreamOptions(created=int(time.time()), model=model, settings=fields))
     text = encoder.write([Started(id, model)]).partition(b"data: ")[2].partition(b"\n")[0]
     response: Fields = msgspec.json.decode(text)["response"]
-    return {**with_request(fields, response), "status": "queued", "background": True}
+    return {**complete_response(fields, response), "status": "queued", "background": True}

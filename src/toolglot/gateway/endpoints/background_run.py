@@ -12,7 +12,7 @@ from msgspec import Struct
 from toolglot.gateway.endpoints.socket_response import error_of_body, whole_reply_events
 from toolglot.gateway.http.requests import GoneError, Headers, Hold, ignore_size
 from toolglot.gateway.state.background_store import ENDED
-from toolglot.gateway.state.response_items import input_of, with_request
+from toolglot.gateway.state.response_items import complete_response, input_of
 from toolglot.protocols.framing.text_frames import Frame, SseFramer
 
 Fields = dict[str, Any]
@@ -79,11 +79,6 @@ class BackgroundRun:
     @property
     def is_over(self) -> bool:
         return self.body.get("status") in ENDED
-
-    @property
-    def is_failed_early(self) -> bool:
-        """Nothing of the response has come, and nothing will."""
-        return not self.events and (self.error is not None or self._is_closed)
 
     # --- followers ----------------------------------------------------------------------------------
 
@@ -190,7 +185,7 @@ class BackgroundRun:
             fields = msgspec.json.decode(data)
             response = fields.get("response")
             if type(response) is dict:
-                self.body = {**with_request(self._fields, response), "background": True}
+                self.body = {**complete_response(self._fields, response), "background": True}
                 data = msgspec.json.encode({**fields, "response": self.body})
                 event = NumberedEvent(event.number, event.kind, data)
                 if not self.events and not self.is_accepted:

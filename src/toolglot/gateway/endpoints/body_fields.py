@@ -1,17 +1,44 @@
-"""The top level of a JSON body as bytes: fields are removed or replaced, and all others stay what the client wrote."""
+"""The top level of a JSON body as bytes: fields are removed or replaced, and all others stay what the client wrote.
+
+Law: the provider reads the model that was checked, and no other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 from msgspec import Raw
 
 from toolglot.errors import InputError
+from toolglot.gateway.http.requests import refusal
+from toolglot.jsontext import DUPLICATE_KEY, duplicate_keys, parse
+from toolglot.limits import Limits
 
 _read_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode: Final = msgspec.json.Encoder().encode
+_MODEL: Final = "model"
+_ESCAPED: Final = re.compile(rb"\\u00[46][45cdfCDF]")
+"""An escape of a letter of `model`."""
+
+
+def refuse_second_model(body: bytes, names: Iterable[str], limits: Limits) -> None:
+    """Refuse a body that names its model twice: a provider may read the one that was not checked.
+
+    Some providers ignore the case of names. Only a body whose bytes have the key more than once is parsed again.
+
+    names: the fields of the body.
+    """
+    is_twice = sum([name.lower() == _MODEL for name in names]) > 1
+    if not is_twice and (body.count(b'"model"') > 1 or (b"\\u00" in body and _ESCAPED.search(body) is not None)):
+        is_twice = DUPLICATE_KEY in parse(body, limits=limits).repairs and _MODEL in duplicate_keys(
+            body, limit=len(body)
+        )
+    if is_twice:
+        message = "the body has the field `model` more than once, or in another case too; send it once"
+        raise refusal("bad_request", message, 400)
 
 
 def join_fields(fields: Mapping[str, bytes]) -> bytes:

@@ -32,6 +32,7 @@ from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.routing.compaction import ContextWork, context_work, is_native, summary_entry
 from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply
 from toolglot.gateway.services import Services
+from toolglot.gateway.state.response_items import with_request
 from toolglot.protocols.base import ArrayWriter, StreamOptions, codec, get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.render.turn_facts import PROMPTS
@@ -39,6 +40,7 @@ from toolglot.store import StoreError
 from toolglot.translate.replies import convert_reply
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest
 from toolglot.upstream import HttpResponse, Upstream
+from toolglot.upstream.protocol_choice import RESPONSES
 
 Fields = dict[str, Any]
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -121,6 +123,11 @@ class Compactor:
             restore = self._services.summaries.restore
             self._call.original = await restore(self._request.client, self._call.original)
 
+    @property
+    def has_summarised(self) -> bool:
+        """Whether the model was called for a summary besides the reply."""
+        return self._work is not None and self._work.block is not None
+
     def total(self, usage: Usage) -> Usage:
         """The tokens of all calls for this request, of which the last one took these."""
         work = self._work
@@ -200,12 +207,21 @@ class Compactor:
             await self._summarise(work, received, upstream, model, entries)
             reply, exchange = self._reply(work)
             body = codec(self._endpoint.protocol).reply.encode(reply)
-            body = {**body, **{name: int(time.time()) for name in ("created_at",) if body.get(name) == 0}}
+            undated = [name for name in ("created_at", "completed_at") if body.get(name) == 0]
+            body = {**body, **dict.fromkeys(undated, int(time.time()))}
+            if self._endpoint.source == RESPONSES:
+                body = with_request(received.fields, body)
             sent = await self._sending.store_reply(exchange, reply, body, is_stream=False)
             await self._respond(sent or body, self._sending.headers(exchange.out, exchange.response))
             return
         stream = codec(self._endpoint.protocol).stream
-        encoder = stream.Encoder(StreamOptions(created=int(time.time()), model=received.conversation.model))
+        options = StreamOptions(
+            created=int(time.time()),
+            clock=lambda: int(time.time()),
+            model=received.conversation.model,
+            settings=received.fields,
+        )
+        encoder = stream.Encoder(options)
         if self._endpoint.error_protocol and stream.host_writer is not None:
             self._frames = stream.host_writer()
         ping = encoder.ping if self._frames is None else bytes

@@ -18,6 +18,7 @@ from toolglot import profiles
 from toolglot.conversation import Failure
 from toolglot.errors import InputError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
+from toolglot.gateway.endpoints.body_fields import refuse_second_model
 from toolglot.gateway.endpoints.pass_through import NOT_COUNTED, forwarded_query, upstreams_of
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.endpoints.upstream_body import read_upstream_body
@@ -72,10 +73,11 @@ class EmbeddingCall:
             len(request.body),
             lambda: read_embeddings(request.body, self._source, model=self._endpoint.model, limits=services.limits),
         )
+        refuse_second_model(request.body, received.fields, services.limits)
         name = received.request.model
         record.request.name_model(name, is_stream=False)
         upstream, model = self._find_upstream(name)
-        record.route = RecordedRoute(upstream.name, model, upstream.is_simulated)
+        record.take_route(RecordedRoute(upstream.name, model, upstream.is_simulated))
         meter, client = services.meter, request.client
         ticket = Ticket(client, None, 0)
         if services.ring.key_of(client) is not None:

@@ -17,13 +17,15 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from toolglot.conversation import Failure, Reply
-from toolglot.conversation.plausible_usage import COUNTS, IMPLAUSIBLE, plausible_usage
+from toolglot.conversation.plausible_usage import COUNTS, IMPLAUSIBLE, plausible_usage, with_cached_input
 from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
+from toolglot.gateway.endpoints.body_fields import refuse_second_model
 from toolglot.gateway.endpoints.compacting import Compactor
 from toolglot.gateway.endpoints.response_history import ResponseHistory
+from toolglot.gateway.endpoints.searching import Searcher
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.endpoints.upstream_body import PendingBytes, read_upstream_body
 from toolglot.gateway.endpoints.warm_up import send_warm_up
@@ -43,6 +45,8 @@ from toolglot.gateway.state.response_items import unstored_events, wants_stored,
 from toolglot.middleware import Request
 from toolglot.protocols.base import ArrayWriter, codec, get
 from toolglot.protocols.errors.failures import ProviderError, from_reply_limit
+from toolglot.protocols.framing.event_builder import FILLED
+from toolglot.protocols.openai_responses.envelope import fill_missing, settings_of
 from toolglot.store import StoreError
 from toolglot.translate.converted import parse_body
 from toolglot.translate.replies import ConvertedReply, convert_reply
@@ -52,7 +56,7 @@ from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.failover import failover_entry
 from toolglot.upstream.http.transport import trailing_pieces
 from toolglot.upstream.protocol_choice import RESPONSES
-from toolglot.upstream.routing.load_balancing import conversation_key, order_by_key
+from toolglot.upstream.routing.load_balancing import order_by_key
 from toolglot.upstream.routing.model_names import SIMULATED
 from toolglot.upstream.routing.routes import Route
 
@@ -67,6 +71,7 @@ _HEADER_WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
+_FILLED_ENTRY: Final = Entry(action="assumed", reason=FILLED, fault="canonical")
 NOT_STORED: Final = Entry(
     action="dropped",
     reason="the response was not stored, and cannot be read or continued by its id: send the whole conversation",
@@ -94,6 +99,7 @@ class ModelRequest:
         self._record = record
         self._call = UpstreamCall(services, endpoint, request, record)
         self._compactor = Compactor(services, endpoint, request, record, self._call, self)
+        self._searcher = Searcher(services, endpoint, request, record, self._call, self)
         self._fields: Fields = {}
         """The request as the client sent it."""
         self._middleware_request: Request | None = None
@@ -121,7 +127,7 @@ class ModelRequest:
                 await self._begin_background(received, routes[0])
                 return
             if self._request.is_warm_up:
-                await send_warm_up(self._channel, self._endpoint, self._record, self.reply_id())
+                await send_warm_up(self._channel, self._endpoint, self._record, self.reply_id(), self._fields)
                 return
             entries: list[Entry] = []
             while routes:
@@ -139,6 +145,8 @@ class ModelRequest:
                     return
         finally:
             self._compactor.close()
+            self._searcher.close()
+            self._call.note_cache(is_sum=self._compactor.has_summarised)
             if self._ticket is not None:
                 self._services.meter.record(self._ticket, self._record)
 
@@ -156,6 +164,8 @@ class ModelRequest:
             received = await self._expand(received, upstream)
         self._call.original = received.original
         if await self._compactor.serve(received, upstream, route.model, entries):
+            return
+        if await self._searcher.serve(received, upstream, route.model, entries):
             return
         exchange = await self._call.call(received, upstream, route.model, entries)
         await self._call.use(exchange, self._send_stream if exchange.out.stream else self._send_reply)
@@ -187,6 +197,7 @@ class ModelRequest:
     async def _prepare(self, *, is_used: bool = True) -> tuple[ReceivedRequest, Sequence[Route]]:
         """The request as it is to be sent, and the routes, in the order in which they are tried."""
         received = await self._call.offload(self._read_body)
+        refuse_second_model(self._request.body, received.fields, self._services.limits)
         self._fields = received.fields
         if self._is_responses and self._request.is_background:
             self._fields = {**received.fields, "background": True}
@@ -250,7 +261,7 @@ class ModelRequest:
         elif route.others and route.each == "request":
             routes = self._services.rotation.order(route)
         else:
-            routes = order_by_key(route, conversation_key(self._request.client, conversation) if route.weights else "")
+            routes = order_by_key(route, self._call.balancing_key(conversation) if route.weights else "")
         self._take_route(routes[0])
         return routes
 
@@ -261,7 +272,7 @@ class ModelRequest:
         upstream = self._services.upstreams.find(route)
         self._route_taken = (route, upstream)
         self._call.settings = route.settings
-        self._record.route = RecordedRoute(upstream.name, route.model, upstream.is_simulated)
+        self._record.take_route(RecordedRoute(upstream.name, route.model, upstream.is_simulated))
         return upstream
 
     async def _expand(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
@@ -318,6 +329,7 @@ class ModelRequest:
             body = {**body, "store": False}
             written = msgspec.json.encode(body)
         self._record.response.complete(200)
+        self._call.note_cache(is_sum=self._compactor.has_summarised)
         self._record.times.send()
         await self._channel.respond(200, self.headers(out, response), written)
         return None
@@ -327,6 +339,8 @@ class ModelRequest:
         hold = self._request.hold
         max_bytes = self._services.reply_limits.max_bytes
         data = await read_upstream_body(exchange.response, exchange.upstream.name, max_bytes, hold)
+        if self._record.captured is not None:
+            self._record.captured.receive(data)
         values = await offloading.count_values(data)
         hold(VALUE_BYTES * values)
         return data, values
@@ -348,7 +362,9 @@ class ModelRequest:
         except LimitError as error:  # not the client's mistake
             raise ProviderError(from_reply_limit(error)) from error
         body = self._with_date(reply.body, out)
-        self._record.reply.report(count_entries(reply.report.entries))
+        is_filled = body is not reply.body and out.source.protocol == out.target.protocol
+        entries = (*reply.report.entries, _FILLED_ENTRY) if is_filled else reply.report.entries
+        self._record.reply.report(count_entries(entries))
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
 
     async def _send_stream(self, exchange: UpstreamReply) -> Failure | None:
@@ -365,6 +381,8 @@ class ModelRequest:
             reply_id=self.reply_id(),
             reply_model=self._reply_model(out),
             as_events=True,
+            clock=lambda: int(time.time()),
+            settings=self._fields if self._endpoint.source == RESPONSES else None,
         )
         forms = codec(self._endpoint.protocol).stream
         new_array = forms.array_writer if self._endpoint.is_array else None
@@ -435,10 +453,11 @@ class ModelRequest:
     def _with_date(self, body: Fields, out: ConvertedRequest) -> Fields:
         """A reply with what the core cannot know: the time, and the settings of the request."""
         if out.source.protocol == out.target.protocol:
-            return body
+            return fill_missing(settings_of(self._fields), body, int(time.time())) if self._is_responses else body
         dated = body
-        if body.get("created") == 0 or body.get("created_at") == 0:
-            dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
+        undated = [name for name in ("created", "created_at", "completed_at") if body.get(name) == 0]
+        if undated:
+            dated = {**body, **dict.fromkeys(undated, int(time.time()))}
         return with_request(self._fields, dated) if self._endpoint.source == RESPONSES else dated
 
     async def _translate(self, response: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
@@ -446,11 +465,12 @@ class ModelRequest:
         pieces = response.pieces()
         size, max_bytes = 0, self._services.reply_limits.max_bytes
         pending = PendingBytes(self._request)
+        feed = self._feed_of(translator)
         try:
             async for piece in pieces:
                 if not self._record.times.sent:
                     self._record.times.receive_piece()
-                data = await self._feed_in_thread(translator, piece) if pending.add(piece) else translator.feed(piece)
+                data = await self._feed_in_thread(translator, piece) if pending.add(piece) else feed(piece)
                 size += len(piece)
                 if data:
                     pending.clear()
@@ -461,7 +481,7 @@ class ModelRequest:
                     yield translator.fail(from_reply_limit(LimitError(f"it is longer than max_bytes={max_bytes}")))
                     break
             if translator.is_over and translator.failure is None:
-                async for data in trailing_pieces(pieces, translator.feed):
+                async for data in trailing_pieces(pieces, feed):
                     yield data
         except ProviderError as error:
             data = self._fail_stream(translator, error)
@@ -473,6 +493,11 @@ class ModelRequest:
         if data:
             yield data if translator.failure is None else self._services.secrets.mask_bytes(data)
 
+    def _feed_of(self, translator: StreamTranslator) -> Callable[[bytes], bytes]:
+        """What translates a piece, and captures it if replies are kept."""
+        captured = self._record.captured
+        return translator.feed if captured is None else captured.watch(translator.feed)
+
     def _fail_stream(self, translator: StreamTranslator, error: ProviderError) -> bytes:
         """The end of a stream that broke off. A refusal by the gateway itself is raised while that is possible."""
         if isinstance(error, GatewayRefusal) and not self._record.response.status:
@@ -483,7 +508,8 @@ class ModelRequest:
         """Translate a piece of a stream, or its end, in a thread. There are no pings meanwhile."""
         self._is_in_thread = True
         try:
-            return await offloading.in_thread(lambda: translator.finish() if piece is None else translator.feed(piece))
+            feed = self._feed_of(translator)
+            return await offloading.in_thread(lambda: translator.finish() if piece is None else feed(piece))
         finally:
             self._is_in_thread = False
 
@@ -535,7 +561,8 @@ class ModelRequest:
             self._record.reply.count(None)
             return
         usage = plausible_usage(self._compactor.total(reply.usage))
-        counts = {name: count for name, count in zip(COUNTS, _counts_of(usage), strict=True) if count is not None}
+        whole = with_cached_input(usage or reply.usage)
+        counts = {name: count for name, count in zip(COUNTS, _counts_of(whole), strict=True) if count is not None}
         if usage is not reply.usage:
             counts.setdefault("input_tokens", len(self._request.body) // BYTES_PER_TOKEN)
             counts.setdefault("output_tokens", len(repr(reply.turn.blocks)) // BYTES_PER_TOKEN)

@@ -25,9 +25,10 @@ from toolglot.gateway.endpoints.openapi import document_bytes
 from toolglot.gateway.endpoints.response_errors import invalid
 from toolglot.gateway.endpoints.table import Action, GatewayEndpoint
 from toolglot.gateway.endpoints.token_counts import decode_count, encode_count, estimate_async
+from toolglot.gateway.http import offloading
 from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.http.worker_links import WorkerLinks
-from toolglot.gateway.observability.record_text import describe, summarize
+from toolglot.gateway.observability.record_text import capture, capture_lines, describe, summarize
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.gateway.observability.request_record import SIMULATED_HEADER, RequestRecord
 from toolglot.gateway.services import Services
@@ -234,8 +235,10 @@ class InformationEndpoints:
     # --- the gateway itself -------------------------------------------------------------------------
 
     async def _root(
-        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
+        self, _endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
+        if "text/html" in request.headers.get("accept", ""):  # a browser
+            return 302, b"", {"location": "/inspector", "content-type": "text/html"}
         return 200, {"name": "toolglot", "version": __version__, "docs": "docs/gateway.md"}, {}
 
     async def _health(
@@ -264,17 +267,27 @@ class InformationEndpoints:
     async def _requests(
         self, _endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        if self._worker_links is not None:
-            return 200, {"requests": await self._worker_links.requests(self._visible_client(request))}, {}
-        return (
-            200,
-            {"requests": [summarize(record) for record in self._request_log.latest(self._visible_client(request))]},
-            {},
-        )
+        client, links, form = self._visible_client(request), self._worker_links, request.query.get("format", "json")
+        if form not in ("json", "jsonl"):
+            raise refusal("bad_request", f"unknown format {form[:60]!r}; expected json or jsonl", 400)
+        if request.method == "DELETE":
+            purged = self._request_log.purge(client) if links is None else await links.purge(client)
+            return 200, {"purged": purged}, {}
+        if form == "jsonl":
+            log, mask = self._request_log, self._services.secrets.mask_bytes
+            kept = log.latest(client, self._services.config.gateway.reports)[::-1] if links is None else []
+            found = None if links is None else await links.captures(client)
+            lines = await offloading.in_thread(
+                lambda: mask(capture_lines(map(capture, kept) if found is None else found))
+            )
+            return 200, lines, {"content-type": "application/x-ndjson"}
+        if links is not None:
+            return 200, {"requests": await links.requests(client)}, {}
+        return 200, {"requests": [summarize(record) for record in self._request_log.latest(client)]}, {}
 
     def _visible_client(self, request: ClientRequest) -> str | None:
-        """The client whose requests may be seen: this one; None: all, if there are no keys."""
-        return request.client if self._services.ring.is_demanded else None
+        """The client whose requests may be seen: this one; None: all, if there are no keys, or with an admin key."""
+        return self._services.ring.visible_client(request.client)
 
     async def _request(
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord

@@ -20,6 +20,7 @@ import msgspec
 from toolglot import __version__
 from toolglot.gateway.endpoints.table import (
     DEFAULT,
+    INSPECTOR,
     Action,
     GatewayEndpoint,
     KnownPath,
@@ -31,7 +32,7 @@ from toolglot.protocols.fields.body_schemas import TEXT, object_schema
 
 Fields = dict[str, Any]
 
-OPEN: Final = frozenset({"root", "health", "ready", "openapi"})
+OPEN: Final = frozenset({"root", "health", "ready", "openapi", "inspector", "inspector_file"})
 """Actions without a client key."""
 JSON: Final = "application/json"
 METRICS: Final = "text/plain"
@@ -84,6 +85,19 @@ _SUMMARIES: Final[dict[Action, str]] = {
     "requests": "the last requests of this client key",
     "request": "everything about one of them",
     "openapi": "this document",
+    "inspector": "the inspector's page, which holds nothing of any request",
+    "inspector_file": "a script or a style of it",
+    "inspector_info": "what the inspector shows, and what this client key may do there",
+    "inspector_requests": "the last requests of this client key, of all keys with an admin key; DELETE drops them",
+    "inspector_events": "the same while they run, as server-sent events",
+    "inspector_fleet": "requests, tokens, cost and times of the last hours, and the state of upstreams and keys",
+    "inspector_request": "one request: its conversation, as the client wrote it and as the provider was sent it",
+    "inspector_view": "a part of what is known of one request",
+    "inspector_target": "the request as another target would be sent it",
+    "inspector_media": "a picture of a request",
+    "inspector_body": "one of the bodies of a request, as text: `request`, `rendered`, `reply` or `response`",
+    "inspector_replay": "the request once more, to any model",
+    "inspector_conversation": "all requests of a conversation, as a file",
 }
 
 
@@ -106,7 +120,24 @@ def _parameters(path: str, known: KnownPath) -> list[Fields]:
     return parameters
 
 
+_INSPECTOR_QUERY: Final[dict[str, tuple[str, ...]]] = {
+    "inspector_requests": ("limit", "before"),
+    "inspector_events": ("request",),
+    "inspector_fleet": ("hours",),
+    "inspector_request": ("from", "to", "texts"),
+    "inspector_target": ("model",),
+    "inspector_conversation": ("form",),
+    "explain": ("rule",),
+    "code": ("as",),
+    "export": ("form",),
+}
+"""By action, or by the view of a request."""
+
+
 def _query(known: KnownPath) -> tuple[str, ...]:
+    endpoint = known.endpoint
+    if endpoint.action.startswith(INSPECTOR):
+        return _INSPECTOR_QUERY.get(endpoint.part, ()) or _INSPECTOR_QUERY.get(endpoint.action, ())
     if known.route is None or known.endpoint.action != "models":
         return known.route.query if known.route is not None else ()
     if known.endpoint.protocol != DEFAULT:
@@ -154,9 +185,24 @@ def _error_responses() -> Fields:
     }
 
 
+_INSPECTOR_TYPES: Final[dict[str, tuple[str, ...]]] = {
+    "inspector": ("text/html",),
+    "inspector_file": ("text/html", "text/javascript", "text/css", "text/plain", "image/svg+xml", "image/png", JSON),
+    "inspector_events": ("text/event-stream",),
+    "inspector_media": ("image/png", "image/jpeg", "image/gif", "image/webp", "application/octet-stream"),
+    "inspector_body": ("text/plain",),
+    "inspector_conversation": ("text/html", "application/x-ndjson"),
+    "export": ("text/html", "application/x-ndjson"),
+}
+"""What is not JSON, by action, or by the view of a request."""
+
+
 def _content(endpoint: GatewayEndpoint) -> Fields:
     if endpoint.action == "metrics":
         return {METRICS: {"schema": TEXT}}
+    if endpoint.action.startswith(INSPECTOR):
+        types = _INSPECTOR_TYPES.get(endpoint.part) or _INSPECTOR_TYPES.get(endpoint.action, (JSON,))
+        return {name: {"schema": {"type": "object"} if name == JSON else TEXT} for name in types}
     whole: Fields = {JSON: {"schema": {"type": "array" if endpoint.is_array else "object"}}}
     stream: Fields = {get(endpoint.error_protocol or endpoint.protocol).stream_type: {}}
     if endpoint.action != "generate" or (endpoint.stream is False):
@@ -172,8 +218,12 @@ def _responses(endpoint: GatewayEndpoint) -> Fields:
     if endpoint.action == "telemetry":
         found = {"204": {"description": "it is dropped", "headers": headers}}
     if endpoint.action in OPEN:
-        known = ("403", "405", "431", "500")
+        known = ("403", "404", "405", "431", "500")
         found |= {status: error for status, error in _errors(endpoint).items() if status in known}
+        if endpoint.action == "root":
+            found["302"] = {"description": "a browser is led to the inspector", "headers": headers}
+        if endpoint.action.startswith(INSPECTOR):
+            found["304"] = {"description": "the file has not changed", "headers": headers}
         if endpoint.action == "ready":
             state = object_schema(status={"enum": ["not ready", "draining"]})
             found["503"] = {"description": "not ready", "content": {JSON: {"schema": state}}}
@@ -204,6 +254,9 @@ def _operation(path: str, method: str, known: KnownPath, *, is_demanded: bool) -
         found["parameters"] = parameters
     if method == "POST" and known.route is not None:
         found["requestBody"] = _body(known.route)
+    if endpoint.action == "inspector_replay":
+        wish = {"type": "object", "properties": {"model": TEXT, "stream": {"type": "boolean"}}, "required": ["model"]}
+        found["requestBody"] = {"required": True, "content": {JSON: {"schema": wish}}}
     if method == "HEAD":
         found["responses"] = {status: {"description": "as for GET, without a body"} for status in found["responses"]}
     if endpoint.action in OPEN or not is_demanded:

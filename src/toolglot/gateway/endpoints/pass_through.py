@@ -95,7 +95,7 @@ class PassThrough:
         model = names.models[0] if names.models else ""
         if model:
             record.request.name_model(model, is_stream=False)
-        record.route = RecordedRoute(upstream.name, model, upstream.is_simulated)
+        record.take_route(RecordedRoute(upstream.name, model, upstream.is_simulated))
         record.sent = RecordedRendering(upstream.target)
         key = services.ring.key_of(client)
         used = await self._check_objects(protocol, passed, names, client)

@@ -28,6 +28,19 @@ Action = Literal[
     "requests",
     "request",
     "openapi",
+    "inspector",
+    "inspector_file",
+    "inspector_info",
+    "inspector_requests",
+    "inspector_events",
+    "inspector_fleet",
+    "inspector_request",
+    "inspector_view",
+    "inspector_target",
+    "inspector_media",
+    "inspector_body",
+    "inspector_replay",
+    "inspector_conversation",
 ]
 
 
@@ -68,6 +81,8 @@ class KnownPath(NamedTuple):
     """None: it is the gateway's own."""
 
 
+INSPECTOR: Final = "inspector"
+"""How the actions of the inspector begin."""
 _READ: Final = ("GET", "HEAD")
 DEFAULT: Final = "openai_chat"
 """The protocol of clients that are not recognised as those of another."""
@@ -79,12 +94,38 @@ _OWN: Final = {
     "/health": GatewayEndpoint(DEFAULT_SOURCE, "health", _READ),
     "/ready": GatewayEndpoint(DEFAULT_SOURCE, "ready", _READ),
     "/metrics": GatewayEndpoint(DEFAULT_SOURCE, "metrics", _READ),
-    "/toolglot/requests": GatewayEndpoint(DEFAULT_SOURCE, "requests", _READ),
+    "/toolglot/requests": GatewayEndpoint(DEFAULT_SOURCE, "requests", (*_READ, "DELETE")),
     "/openapi.json": GatewayEndpoint(DEFAULT_SOURCE, "openapi", _READ),
+    "/inspector": GatewayEndpoint(DEFAULT_SOURCE, "inspector", _READ),
+    "/inspector/api/info": GatewayEndpoint(DEFAULT_SOURCE, "inspector_info", _READ),
+    "/inspector/api/requests": GatewayEndpoint(DEFAULT_SOURCE, "inspector_requests", (*_READ, "DELETE")),
+    "/inspector/api/events": GatewayEndpoint(DEFAULT_SOURCE, "inspector_events", ("GET",)),
+    "/inspector/api/fleet": GatewayEndpoint(DEFAULT_SOURCE, "inspector_fleet", _READ),
 }
 """The gateway's own paths."""
 _OWN_PATTERNS: Final = {
     r"/toolglot/requests/(?P<name>[^/]+)": GatewayEndpoint(DEFAULT_SOURCE, "request", _READ),
+    r"/inspector/static/(?P<name>.+)": GatewayEndpoint(DEFAULT_SOURCE, "inspector_file", _READ),
+    r"/inspector/api/requests/(?P<name>[^/]+)": GatewayEndpoint(DEFAULT_SOURCE, "inspector_request", _READ),
+    r"/inspector/api/requests/(?P<name>[^/]+)/replay": GatewayEndpoint(DEFAULT_SOURCE, "inspector_replay"),
+    **{
+        rf"/inspector/api/requests/(?P<name>[^/]+)/{view}": GatewayEndpoint(
+            DEFAULT_SOURCE, "inspector_view", _READ, part=view
+        )
+        for view in ("explain", "diff", "timeline", "targets", "code", "export")
+    },
+    r"/inspector/api/requests/(?P<name>[^/]+)/targets/(?P<part>[^/]+)": GatewayEndpoint(
+        DEFAULT_SOURCE, "inspector_target", _READ
+    ),
+    r"/inspector/api/requests/(?P<name>[^/]+)/body/(?P<part>[^/]+)": GatewayEndpoint(
+        DEFAULT_SOURCE, "inspector_body", _READ
+    ),
+    r"/inspector/api/requests/(?P<name>[^/]+)/media/(?P<part>[^/]+)": GatewayEndpoint(
+        DEFAULT_SOURCE, "inspector_media", _READ
+    ),
+    r"/inspector/api/conversations/(?P<name>[^/]+)/export": GatewayEndpoint(
+        DEFAULT_SOURCE, "inspector_conversation", _READ
+    ),
 }
 
 _METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
@@ -214,9 +255,8 @@ def _match(table: _Table, path: str) -> GatewayEndpoint | None:
         found = pattern.fullmatch(path)
         if found is not None:
             groups = {key: unquote(value) for key, value in found.groupdict("").items()}
-            return replace(
-                endpoint, model=groups.get("model", ""), name=groups.get("name", ""), part=groups.get("part", "")
-            )
+            part = groups.get("part", endpoint.part)
+            return replace(endpoint, model=groups.get("model", ""), name=groups.get("name", ""), part=part)
     return None
 
 

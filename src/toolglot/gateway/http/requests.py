@@ -108,7 +108,7 @@ class ClientRequest:
 
     __slots__ = (
         *("accept_socket", "body", "channel", "client", "header_bytes", "headers", "id", "is_background", "is_warm_up"),
-        *("method", "path", "query", "raw_path", "raw_query", "share", "socket", "values"),
+        *("method", "path", "query", "raw_path", "raw_query", "replay_of", "share", "socket", "values"),
     )
 
     def __init__(
@@ -143,6 +143,8 @@ class ClientRequest:
         """Accepts the WebSocket that it asks for; None: it asks for none."""
         self.socket: WebSocket | None = None
         """The WebSocket that was accepted, which is served after the request."""
+        self.replay_of: str = ""
+        """The request of the past that it repeats, by its id."""
         self.is_background: bool = False
         """It is the request of a response that runs in the background."""
         self.is_warm_up: bool = False

@@ -9,6 +9,7 @@ never shown, only the variable that it is from. Each problem comes with what to 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import math
 import os
@@ -29,12 +30,13 @@ import msgspec
 from msgspec import Struct
 
 from toolglot import __version__, profiles
-from toolglot.errors import InputError, how_to_install
+from toolglot.errors import InputError, ToolglotError, how_to_install
 from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.key_table import STORED_KEYS
 from toolglot.gateway.config.settings import MEMORY, OFF, Config
 from toolglot.gateway.endpoints.model_lists import decode_models
 from toolglot.gateway.routing.middleware_chain import load_steps
+from toolglot.gateway.routing.search_tool import SearchTool
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError, display_location, is_address, open_store
@@ -158,6 +160,26 @@ async def check_store(config: Config) -> list[CheckResult]:
     if found.state == "ok":
         found = await _check_writing(str(path), found.message)
     return [found, _check_disk(path)]
+
+
+async def check_search(config: Config) -> list[CheckResult]:
+    """Whether the MCP server of [web_search] answers, and has the tools."""
+    if config.web_search is None:
+        return []
+    tool = SearchTool(config.web_search, os.environ)
+    try:
+        async with asyncio.timeout(config.web_search.timeout):
+            found = [(await tool.find("search")).name]
+            with contextlib.suppress(InputError):
+                found.append((await tool.find("fetch")).name)
+    except InputError as error:
+        return [CheckResult("web search", "fail", error.message, error.hint)]
+    except (ToolglotError, TimeoutError, OSError) as error:
+        message = str(error) or f"the MCP server did not answer within {config.web_search.timeout:g} s"
+        return [CheckResult("web search", "fail", message, "check mcp in [web_search]")]
+    finally:
+        await tool.close()
+    return [CheckResult("web search", "ok", f"the MCP server answers, with {' and '.join(found)}")]
 
 
 def _check_folder(path: Path) -> CheckResult:

@@ -70,9 +70,23 @@ TOKENS: Final = Family(
     "toolglot_tokens_total",
     "counter",
     "Tokens as the upstreams count them. kind: `input` includes cached tokens, `output` includes "
-    "thinking; `cache_read` and `cache_write` are parts of the input, `reasoning` is a part of "
-    "the output.",
+    "thinking; `cache_read` and `cache_write` are parts of the input, `cache_write_1h` is the part of "
+    "`cache_write` that is kept for an hour, `reasoning` is a part of the output.",
     ("upstream", "model", "kind"),
+)
+CACHE_LOST: Final = Family(
+    "toolglot_cache_lost_tokens_total",
+    "counter",
+    "Tokens that were cached for the request before of the same conversation, and were read again. cause: `upstream` "
+    "or `model` (another one, by failover, balancing or a switch), `repair`, `expired`, or `other`. upstream and "
+    "model: those that read them again.",
+    ("upstream", "model", "cause"),
+)
+CACHE_LOST_DOLLARS: Final = Family(
+    "toolglot_cache_lost_dollars_total",
+    "counter",
+    "What that cost more than reading from the cache, in US dollars, as far as the prices are known.",
+    ("upstream", "model", "cause"),
 )
 REPAIRS: Final = Family(
     "toolglot_repairs_total",
@@ -152,7 +166,8 @@ MAX_FDS: Final = Family("process_max_fds", "gauge", "Maximum number of open file
 STARTED: Final = Family("process_start_time_seconds", "gauge", "When the gateway started, in seconds since 1970.")
 
 FAMILIES: Final = (
-    *(REQUESTS, REFUSALS, TOKENS, REPAIRS, REPLY_CHANGES, ERRORS, RETRIES, ADDED, FIRST_BYTE, DURATION, OPEN, STREAMS),
+    *(REQUESTS, REFUSALS, TOKENS, CACHE_LOST, CACHE_LOST_DOLLARS, REPAIRS, REPLY_CHANGES, ERRORS, RETRIES),
+    *(ADDED, FIRST_BYTE, DURATION, OPEN, STREAMS),
     *(VAULT, STORE, BODY_BYTES, BODY_REFUSALS, BUILD, UPTIME, CPU, RESIDENT, VIRTUAL, OPEN_FDS, MAX_FDS, STARTED),
 )
 """All, in the order in which they are written."""
@@ -162,6 +177,7 @@ _TOKEN_KINDS: Final = {
     "output_tokens": "output",
     "cache_read_tokens": "cache_read",
     "cache_write_tokens": "cache_write",
+    "cache_write_1h_tokens": "cache_write_1h",
     "reasoning_tokens": "reasoning",
 }
 _DEFAULT: Final = "default:"
@@ -301,6 +317,7 @@ class Metrics:
         self._counters: dict[tuple[str, str, str, bool, str, bool, str], RequestCounters] = {}
         self._requests, self._refusals = Counter(REQUESTS), Counter(REFUSALS)
         self._tokens = Counter(TOKENS)
+        self._cache_lost, self._cache_lost_dollars = Counter(CACHE_LOST), Counter(CACHE_LOST_DOLLARS)
         self._repairs, self._reply_changes = Counter(REPAIRS), Counter(REPLY_CHANGES)
         self._repair_counts: dict[tuple[str, str, str], list[float]] = {}
         """The counts of changes by action, gravity and reason: agents send the same kind of request again and again."""
@@ -359,6 +376,11 @@ class Metrics:
             self._errors.add((self._upstreams.of(name) if name != record.route.upstream else counters.labels[2], kind))
         if record.reply.usage:
             self._count_tokens(record.reply.usage, counters)
+        loss = record.reply.cache_loss
+        if loss is not None:
+            labels = (*counters.labels[2:4], loss.cause)
+            self._cache_lost.add(labels, loss.tokens)
+            self._cache_lost_dollars.add(labels, loss.extra / 1e9)
         if counters.buckets is None:
             labels = (counters.labels[2], _STREAM[record.request.is_stream])
             counters.buckets = (self._duration.of(labels), self._added.of(labels[1:]), self._first_byte.of(labels))
@@ -444,6 +466,7 @@ class Metrics:
     def _counted(self) -> tuple[Counter | Histogram, ...]:
         return (
             *(self._requests, self._refusals, self._tokens, self._repairs, self._reply_changes),
+            *(self._cache_lost, self._cache_lost_dollars),
             *(self._errors, self._retries, self._added, self._first_byte, self._duration, self._store_errors),
         )
 

@@ -5,14 +5,16 @@ Law: secrets are masked in everything that is made here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
+from toolglot.conversation import captures
 from toolglot.conversation.report import GRAVITIES, Entry, Gravity, count_gravities, describe_counts, order_by_gravity
 from toolglot.gateway.observability.report_counts import MANY, SHOWN, entry_counts
-from toolglot.gateway.observability.request_record import RequestRecord
+from toolglot.gateway.observability.request_record import RecordedAttempt, RequestRecord
 from toolglot.masking import mask
 
 MAX_HEADER: Final = 400
@@ -50,6 +52,7 @@ def summarize(record: RequestRecord) -> dict[str, Any]:
         "changes": _gravities(record.sent.entries),
         "reply_changes": _gravities(record.reply.entries),
         "usage": record.reply.usage,
+        "cache_lost": _cache_loss(record),
         "retried": mask(record.calls.retry_reason),
         "error": mask(response.error),
         "trace": record.trace.id if record.trace is not None else "",
@@ -58,16 +61,75 @@ def summarize(record: RequestRecord) -> dict[str, Any]:
 
 
 def describe(record: RequestRecord) -> dict[str, Any]:
-    """Everything: the summary, both reports and both bodies."""
-    body, sent = record.request.body, record.sent
+    """Everything: the summary, both reports, and the bodies, if they were kept."""
+    return {
+        **_describe_reports(record),
+        "request": _body(record.request.body),
+        "rendered": _body(record.sent.body),
+        "unchanged": record.is_unchanged,
+    }
+
+
+def capture(record: RequestRecord) -> dict[str, Any]:
+    """A line of a capture: everything, with bodies as they were sent, as strings."""
+    captured, request = record.captured, record.request
+    fields: dict[str, Any] = {
+        captures.FIELD: captures.VERSION,
+        **_describe_reports(record),
+        "agent": mask(request.agent),
+        "session": mask(request.session),
+        "replay_of": request.replay_of or None,
+        "attempts": [_attempt_fields(attempt, record.times.began) for attempt in record.calls.attempts],
+        "unchanged": record.is_unchanged,
+        "request": _text(request.body),
+        "rendered": _text(record.sent.body),
+    }
+    if captured is None:
+        return fields
+    return {
+        **fields,
+        "reply": _text(captured.data("received")),
+        "response": _text(captured.data("sent")),
+        "pieces": [[round(piece.at, 6), piece.direction, piece.size] for piece in captured.pieces()],
+        "cut": captured.is_cut,
+    }
+
+
+def capture_lines(captured: Iterable[dict[str, Any]]) -> bytes:
+    """Captures as JSONL."""
+    return b"".join([msgspec.json.encode(each) + b"\n" for each in captured])
+
+
+def _describe_reports(record: RequestRecord) -> dict[str, Any]:
     return {
         **summarize(record),
-        "report": [_entry_fields(entry) for entry in order_by_gravity(sent.entries)],
+        "cost_usd": None if record.reply.cost is None else record.reply.cost / 1e9,
+        "report": [_entry_fields(entry) for entry in order_by_gravity(record.sent.entries)],
         "reply_report": [_entry_fields(entry) for entry in order_by_gravity(record.reply.entries)],
-        "request": _body(body),
-        "rendered": _body(sent.body),
-        "unchanged": bool(sent.body) and sent.body == body,
     }
+
+
+def _cache_loss(record: RequestRecord) -> dict[str, Any] | None:
+    """What was cached before, and was read again."""
+    loss = record.reply.cache_loss
+    return None if loss is None else {"tokens": loss.tokens, "cause": loss.cause, "cost_usd": loss.extra / 1e9}
+
+
+def _attempt_fields(attempt: RecordedAttempt, began: float) -> dict[str, Any]:
+    """A call of an upstream, with times in seconds since the request began."""
+    fields = {
+        "upstream": attempt.upstream,
+        "at": round(attempt.at - began, 6),
+        "failed_at": round(attempt.failed_at - began, 6) if attempt.failed_at else None,
+        "failure": attempt.kind,
+        "retried": mask(attempt.retry_reason),
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None)}
+
+
+def _text(data: bytes) -> str | None:
+    """Bytes as a string with its secrets masked; None: there are none."""
+    return mask(data.decode("utf-8", "replace")) if data else None
 
 
 def _entry_fields(entry: Entry) -> dict[str, Any]:
@@ -79,7 +141,7 @@ def _body(data: bytes) -> Any:
     """A body as JSON with its secrets masked; as a string if it is not JSON."""
     if not data:
         return None
-    text = mask(data.decode("utf-8", "replace"))
+    text = _text(data) or ""
     try:
         return msgspec.json.decode(text.encode())
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """The record of one request, from which the log, the metrics, the traces and `/toolglot/requests` are made.
 
     record = RequestRecord(request.id, "POST", "/v1/messages")
-    record.route = RecordedRoute("work", "gpt-5.5")         # parts that are known at once are replaced
+    record.take_route(RecordedRoute("work", "gpt-5.5"))     # parts that are known at once are replaced
     headers = record.begin_call(upstream)                # the others have a method for each thing that happens
     record.response.complete(200)
 
@@ -9,10 +9,11 @@
     route      the upstream that was chosen          ModelRequest, EmbeddingCall, PassThrough
     sent       what was sent to it, and the changes  UpstreamCall, EmbeddingCall, PassThrough
     calls      each attempt, and how it failed       UpstreamCall, EmbeddingCall, PassThrough, Gateway, ModelRequest
-    reply      what the upstream replied             ModelRequest, EmbeddingCall, PassThrough
+    reply      what the upstream replied             ModelRequest, EmbeddingCall, PassThrough, Meter
     response   what the client got                   Gateway, ModelRequest, EmbeddingCall, PassThrough,
                                                      InformationEndpoints
     times      when all this happened                this file
+    captured   the bytes of the reply, both ways     CapturingChannel, ModelRequest; None: they are not kept
 
 Law: a part is written by the classes beside it, and only through its methods. The readers write nothing.
 """
@@ -20,7 +21,8 @@ Law: a part is written by the classes beside it, and only through its methods. T
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -28,6 +30,8 @@ from msgspec import Struct
 from toolglot.conversation.report import Entry
 
 if TYPE_CHECKING:
+    from toolglot.gateway.accounting.cache_losses import CacheLoss
+    from toolglot.gateway.inspector.capturing import CapturedReply
     from toolglot.gateway.observability.tracing import Trace
     from toolglot.upstream import Upstream
 
@@ -44,7 +48,10 @@ _clock: Final = time.perf_counter
 class RecordedClientRequest:
     """What the client sent."""
 
-    __slots__ = ("action", "body", "client", "is_stream", "method", "model", "path", "source")
+    __slots__ = (
+        *("action", "agent", "body", "client", "is_stream", "method", "model", "path", "replay_of", "session"),
+        "source",
+    )
 
     def __init__(self, method: str, path: str, *, action: str = "", source: str = "", client: str = "") -> None:
         self.method = method
@@ -59,6 +66,20 @@ class RecordedClientRequest:
         self.model = ""
         """As the client names it."""
         self.is_stream = False
+        self.agent = ""
+        """The client program, as it names itself."""
+        self.session = ""
+        """What the client calls the conversation, if it says so in a header."""
+        self.replay_of = ""
+        """The request that this one repeats, by its id."""
+
+    def identify(self, agent: str, session: str) -> None:
+        """Note the client program, and its session."""
+        self.agent, self.session = agent, session
+
+    def repeat(self, id: str) -> None:
+        """It repeats another request."""
+        self.replay_of = id
 
     def admit(self, client: str) -> None:
         """The key was accepted."""
@@ -86,12 +107,30 @@ class RecordedRendering(Struct, frozen=True):
     """What was changed in the request."""
 
 
+class RecordedAttempt:
+    """One call of an upstream."""
+
+    __slots__ = ("at", "failed_at", "kind", "retry_reason", "upstream")
+
+    def __init__(self, upstream: str, at: float) -> None:
+        self.upstream = upstream
+        self.at = at
+        """When it was called, by the clock of `RecordedTimes`."""
+        self.failed_at = 0.0
+        """0.0: it did not fail."""
+        self.kind = ""
+        """The kind of its failure."""
+        self.retry_reason = ""
+        """Why it was repeated."""
+
+
 class RecordedCalls:
     """The attempts to get a reply."""
 
-    __slots__ = ("count", "failures", "first_at", "last_at", "repeated", "retry_reason")
+    __slots__ = ("attempts", "count", "failures", "first_at", "last_at", "repeated", "retry_reason")
 
     def __init__(self) -> None:
+        self.attempts: list[RecordedAttempt] = []
         self.count = 0
         self.first_at = 0.0
         self.last_at = 0.0
@@ -105,6 +144,7 @@ class RecordedCalls:
     def begin(self, upstream: str) -> None:
         self.count += 1
         self.last_at = _clock()
+        self.attempts.append(RecordedAttempt(upstream, self.last_at))
         if self.count == 1:
             self.first_at = self.last_at
         else:
@@ -112,9 +152,13 @@ class RecordedCalls:
 
     def fail(self, upstream: str, kind: str) -> None:
         self.failures.append((upstream, kind))
+        if self.attempts and self.attempts[-1].upstream == upstream:
+            self.attempts[-1].failed_at, self.attempts[-1].kind = _clock(), kind
 
     def retry(self, reason: str) -> None:
         self.retry_reason = reason
+        if self.attempts:
+            self.attempts[-1].retry_reason = reason
 
     @property
     def last_failure(self) -> str:
@@ -125,13 +169,17 @@ class RecordedCalls:
 class RecordedReply:
     """What the upstream replied."""
 
-    __slots__ = ("entries", "model", "stop", "usage")
+    __slots__ = ("cache_loss", "cost", "entries", "model", "stop", "usage")
 
     def __init__(self) -> None:
         self.entries: tuple[Entry, ...] = ()
         """What was changed in the reply."""
         self.usage: Mapping[str, int] | None = None
         """Tokens, by name; None: they are not known."""
+        self.cost: int | None = None
+        """In billionths of a dollar; None: it is not known."""
+        self.cache_loss: CacheLoss | None = None
+        """What was cached before, and was read again."""
         self.stop = ""
         """Why the reply ended."""
         self.model = ""
@@ -148,6 +196,14 @@ class RecordedReply:
 
     def count(self, usage: Mapping[str, int] | None) -> None:
         self.usage = usage
+
+    def price(self, cost: int | None) -> None:
+        self.cost = cost
+
+    def lose_cache(self, loss: CacheLoss) -> None:
+        """Note and report that cached tokens were read again."""
+        self.cache_loss = loss
+        self.add(loss.entry)
 
 
 class RecordedResponse:
@@ -193,6 +249,11 @@ class RecordedResponse:
         self.error = DISCONNECTED
 
     @property
+    def is_good(self) -> bool:
+        """Whether a reply was begun, and nothing failed since."""
+        return 200 <= self.status < 300 and not self.is_broken
+
+    @property
     def is_gone(self) -> bool:
         return self.error == DISCONNECTED or not self.status
 
@@ -212,9 +273,14 @@ class RecordedResponse:
 class RecordedTimes:
     """When it happened, by a monotonic clock; 0.0: not yet."""
 
-    __slots__ = ("_began", "arrived", "first_byte", "first_piece_at", "received", "seconds", "sent", "started_at")
+    __slots__ = (
+        *("_began", "arrived", "first_byte", "first_piece_at", "on_send", "received", "seconds", "sent"),
+        "started_at",
+    )
 
     def __init__(self) -> None:
+        self.on_send: Callable[[], None] | None = None
+        """Called when the client gets the first of the reply; None: nobody watches."""
         self.started_at: float = time.time()
         """The time of day."""
         self._began = _clock()
@@ -247,9 +313,16 @@ class RecordedTimes:
     def send(self) -> None:
         """The client gets the first of the reply now."""
         self.sent = _clock()
+        if self.on_send is not None:
+            self.on_send()
 
     def end(self) -> None:
         self.seconds = _clock() - self._began
+
+    @property
+    def began(self) -> float:
+        """The request began, by the clock of all these times."""
+        return self._began
 
     def restart(self) -> None:
         """Another upstream is called, before the client got anything."""
@@ -263,7 +336,10 @@ _NOTHING_SENT: Final = RecordedRendering()
 class RequestRecord:
     """One request, from its arrival to its end."""
 
-    __slots__ = ("__weakref__", "calls", "id", "reply", "request", "response", "route", "sent", "times", "trace")
+    __slots__ = (
+        *("__weakref__", "_on_change", "_was_unchanged", "calls", "captured", "id", "reply", "request", "response"),
+        *("route", "sent", "times", "trace"),
+    )
 
     def __init__(
         self, id: str, method: str, path: str, *, action: str = "", source: str = "", client: str = ""
@@ -277,6 +353,25 @@ class RequestRecord:
         self.response = RecordedResponse()
         self.times = RecordedTimes()
         self.trace: Trace | None = None
+        self.captured: CapturedReply | None = None
+        """The bytes of the reply; None: they are not kept."""
+        self._was_unchanged = False
+        self._on_change: Callable[[RequestRecord], None] | None = None
+
+    def watch(self, on_change: Callable[[RequestRecord], None]) -> None:
+        """Call `on_change` when it is routed, and when the client gets the first of the reply."""
+        self._on_change = on_change
+        self.times.on_send = partial(on_change, self)
+
+    def stop_watching(self) -> None:
+        """Watch no more. Otherwise the record would refer to itself, and stay for the garbage collector."""
+        self._on_change = self.times.on_send = None
+
+    def take_route(self, route: RecordedRoute) -> None:
+        """An upstream was chosen."""
+        self.route = route
+        if self._on_change is not None:
+            self._on_change(self)
 
     def arrive(self, body: bytes) -> None:
         """All of the request was read."""
@@ -294,6 +389,8 @@ class RequestRecord:
         self.reply = RecordedReply()
         self.response.restart()
         self.times.restart()
+        if self.captured is not None:
+            self.captured.restart()
 
     def upstream_headers(self, model: str) -> dict[str, str]:
         """Headers that name the upstream and the model."""
@@ -311,9 +408,22 @@ class RequestRecord:
             return None
         return self.calls.first_at - times.arrived + times.sent - times.received
 
+    def drop_bodies(self) -> None:
+        """Forget the bodies, and keep the reports."""
+        self._was_unchanged = self.is_unchanged
+        self.request.body, self.captured = b"", None
+        self.sent = RecordedRendering(self.sent.target, b"", self.sent.entries)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the upstream was sent what the client sent."""
+        return self._was_unchanged or (bool(self.sent.body) and self.sent.body == self.request.body)
+
     @property
     def size(self) -> int:
         """About the bytes that it takes to remember it."""
         body, sent = self.request.body, self.sent.body
         bodies = len(body) + (len(sent) if sent is not body else 0)
+        if self.captured is not None:
+            bodies += self.captured.size
         return bodies + ENTRY_BYTES * (len(self.sent.entries) + len(self.reply.entries)) + _RECORD_BYTES

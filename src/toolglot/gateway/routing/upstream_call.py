@@ -16,13 +16,16 @@ from toolglot import profiles
 from toolglot.conversation import Conversation, Failure, Issuer
 from toolglot.conversation.report import Entry
 from toolglot.errors import RefusedError
+from toolglot.gateway.accounting.cache_losses import CacheUse, watch_key
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRendering, RequestRecord
+from toolglot.gateway.routing.cache_keys import affinity_headers, cache_key, session_of, with_cache_key
 from toolglot.gateway.routing.compaction import ContextEditor, EditedContext
 from toolglot.gateway.routing.foreign_objects import refuse_foreign_objects
+from toolglot.gateway.routing.search_work import SearchWork
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.vault import without_opaque
 from toolglot.policy import Policy
@@ -33,11 +36,13 @@ from toolglot.store import StoreError
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest
 from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.breaker import Breaker
+from toolglot.upstream.cache_prices import cost_of_markers
 from toolglot.upstream.context_limit import may_overflow, overflow_of
 from toolglot.upstream.failover import may_fail_over
 from toolglot.upstream.failures import failure_of
 from toolglot.upstream.protocol_choice import RESPONSES, report_target, request_encrypted_reasoning, target_for
 from toolglot.upstream.retry import Retries
+from toolglot.upstream.routing.load_balancing import conversation_key
 from toolglot.upstream.routing.request_settings import apply_settings
 from toolglot.upstream.routing.routes import Route
 from toolglot.upstream.settings import RouteSettings
@@ -87,12 +92,17 @@ class UpstreamCall:
         self.settings: RouteSettings | None = None
         """The settings of the route."""
         self._applied: list[Entry] = []
-        """What they changed."""
+        """What they changed, and the keys that were added."""
+        self._affinity: dict[str, str] = {}
+        """The header that keeps the conversation where its prompt cache is."""
         self.edit: ContextEditor | None = None
         """What the client wants to be done to its context, and the upstream does not do."""
         self._edited = EditedContext(_EMPTY, [])
+        self.search: SearchWork | None = None
+        """The web searches of the request that its upstream cannot run."""
         self.path = ""
         """The path at the upstream, if it is not the usual one of its protocol."""
+        self._has_noted_cache = False
 
     def profile(self, name: str, model: str = "") -> Profile:
         return _profile(name, model, self._services.config.overrides)
@@ -139,13 +149,73 @@ class UpstreamCall:
             self._edited = await self.offload(lambda: edit(before))
             conversation = self._edited.conversation
             reported += self._edited.entries
+        if self.search is not None:
+            conversation, declared = self.search.for_upstream(conversation)
+            reported += declared
+        self._applied = []
         if self.settings is not None:
             conversation, self._applied = apply_settings(conversation, self.settings)
-            reported += self._applied
+        conversation = self._with_cache_key(conversation, upstream, profile)
+        reported += self._applied
         self._sent = conversation
         out = await self.offload(lambda: self._render(received, conversation, profile, destination, reported))
         await refuse_foreign_objects(self._services, self._request.client, profile.protocol, out.data, self.values)
         return out
+
+    def _with_cache_key(self, conversation: Conversation, upstream: Upstream, profile: Profile) -> Conversation:
+        """The conversation with its key for the prompt cache; the same for a client of the provider itself."""
+        self._affinity = {}
+        is_own = self.source.name == upstream.target or self.source.name in upstream.also
+        if is_own or not (profile.cache.key_field or profile.cache.affinity_header):
+            return conversation
+        session = self._session(conversation)
+        if not session:
+            return conversation
+        key = cache_key(session, self._request.client, upstream.key)
+        conversation, added = with_cache_key(conversation, self.source, profile, key)
+        self._affinity, sent = affinity_headers(profile, key)
+        self._applied += [*added, *sent]
+        return conversation
+
+    def _session(self, conversation: Conversation) -> str:
+        """What the client calls the conversation, if that is used."""
+        if not self._services.config.gateway.cache_keys:
+            return ""
+        return session_of(self._request.headers, conversation, self.source)
+
+    def balancing_key(self, conversation: Conversation) -> str:
+        """What decides which of several upstreams gets the conversation."""
+        return conversation_key(self._request.client, conversation, self._session(conversation))
+
+    def note_cache(self, *, is_sum: bool) -> None:
+        """Note what the reply says of the prompt cache, once, and report what was cached before and read again.
+
+        is_sum: whether the counts are those of several calls.
+        """
+        record, watch = self._record, self._services.cache_watch
+        counts = record.reply.usage
+        if self._has_noted_cache or not counts or not record.response.is_good:
+            return
+        if not (counts.get("cache_read_tokens") or counts.get("cache_write_tokens") or len(watch)):
+            return
+        self._has_noted_cache = True
+        conversation, route = self.original, record.route
+        key = watch_key(self._request.client, self._session(conversation), conversation)
+        if is_sum or self.search is not None:
+            watch.forget(key)
+            return
+        use = CacheUse(
+            upstream=route.upstream,
+            model=route.model,
+            is_simulated=route.is_simulated,
+            turns=len(conversation.turns),
+            counts=counts,
+            entries=record.sent.entries,
+            ttl_seconds=self.profile(record.sent.target, route.model).cache.default_ttl_seconds,
+        )
+        loss = watch.note(key, use, self._services.meter.prices)
+        if loss is not None:
+            record.reply.lose_cache(loss)
 
     @property
     def is_much(self) -> bool:
@@ -174,6 +244,9 @@ class UpstreamCall:
             policy=self.policy,
             conversation=conversation,
         )
+        if out.rendered.has_placed_markers:
+            price = self._services.meter.prices.of(destination.model, self._record.route.upstream)
+            out.report.add(cost_of_markers(price, profile))
         if self.edit is not None:
             out.head = self._edited.head
         self._record.sent = RecordedRendering(profile.name, out.data, count_entries(out.report.entries))
@@ -223,7 +296,9 @@ class UpstreamCall:
         try:
             traced = self._record.begin_call(upstream)
             headers = self._headers_for(out) if out.source.protocol == out.target.protocol else {}
+            headers |= self._affinity
             response = await upstream.call(out, headers | traced if traced else headers, self.path)
+            self._services.upstreams.last_headers[upstream.name] = response.headers
             if response.status < 300:
                 is_open = True
                 return response, NO_FAILURE

@@ -23,6 +23,8 @@ from toolglot.gateway.endpoints import response_errors
 from toolglot.gateway.state.response_items import Item, page, with_listed_ids
 from toolglot.gateway.state.stored_responses import MAX_BYTES, MAX_LINKS, is_id, read_row
 from toolglot.protocols.framing.json_line import json_bytes
+from toolglot.referee.readers.forms import look
+from toolglot.referee.readers.forms_openai_responses import ITEM
 from toolglot.store import Store
 
 KIND: Final = "conversations"
@@ -31,6 +33,7 @@ MAX_ADDED: Final = 20
 _MAX_PAIRS: Final = 16
 _MAX_NAME: Final = 64
 _MAX_TEXT: Final = 512
+_MAX_PATH: Final = 200
 _ROWS: Final = 200
 """Rows of one call to the store."""
 
@@ -236,4 +239,8 @@ def _items(body: Fields, *, is_required: bool = False) -> list[Any]:
         return []
     if type(items) is not list or len(items) > MAX_ADDED or not all(type(item) is dict for item in items):
         raise response_errors.invalid("items", f"Invalid 'items': expected a list of at most {MAX_ADDED} items.")
+    for index, item in enumerate(items):
+        for fault in look(item, ITEM, f"items[{index}]").shapes:
+            path = fault.path[:_MAX_PATH]
+            raise response_errors.invalid(path, f"Invalid '{path}': {fault.message[:_MAX_TEXT]}.")
     return items

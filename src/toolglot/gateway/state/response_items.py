@@ -12,6 +12,7 @@ import msgspec
 
 from toolglot.gateway.endpoints.response_errors import invalid, missing_item
 from toolglot.protocols.framing.text_frames import Frame, SseFramer
+from toolglot.protocols.openai_responses.envelope import SETTINGS, fill_missing, settings_of, with_settings
 
 Item = dict[str, Any]
 
@@ -25,27 +26,8 @@ _PREFIXES: Final = {
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
 }
-_ECHOED: Final[dict[str, Any]] = {
-    "background": False,
-    "instructions": None,
-    "max_output_tokens": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "prompt_cache_key": None,
-    "reasoning": None,
-    "safety_identifier": None,
-    "service_tier": None,
-    "store": True,
-    "temperature": None,
-    "text": None,
-    "tool_choice": "auto",
-    "tools": [],
-    "top_p": None,
-    "truncation": None,
-    "user": None,
-}
-"""Fields of a request that a response repeats, with their defaults."""
+_NOT_SENT: Final = frozenset({"background", "metadata", "parallel_tool_calls", "store", "tool_choice", "tools"})
+"""Settings that the gateway may serve itself, so that a provider's default says nothing about them."""
 
 
 def input_of(fields: Mapping[str, Any]) -> list[Any] | None:
@@ -90,11 +72,23 @@ def referenced_ids(items: Iterable[Any]) -> list[str]:
 
 
 def with_request(request: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-    """A response with the fields that it repeats of its request."""
-    body = dict(response)
-    for key, default in _ECHOED.items():
-        if request.get(key) is not None and (body.get(key) is None or body[key] == default):
-            body[key] = request[key]
+    """A response that the gateway made, with the settings that it repeats of its request, and its conversation."""
+    return _with_conversation(request, with_settings(settings_of(request), response))
+
+
+def complete_response(request: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+    """A response as its client got it, with what it leaves out of its request. Its own sampling settings stay."""
+    settings = settings_of(request)
+    body = fill_missing(settings, dict(response))
+    unset = {
+        key: value
+        for key, value in settings.items()
+        if value is not None and (body.get(key) is None or (key in _NOT_SENT and body[key] == SETTINGS[key]))
+    }
+    return _with_conversation(request, {**body, **unset})
+
+
+def _with_conversation(request: Mapping[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     conversation = request.get("conversation")
     if type(conversation) is str and body.get("conversation") is None:
         body["conversation"] = {"id": conversation}

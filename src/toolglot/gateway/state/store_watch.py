@@ -29,6 +29,8 @@ ROW_SECONDS: Final = 600.0
 """How long the row is kept."""
 MIN_SECONDS: Final = 1.0
 """Seconds for which a check is valid."""
+WAIT_SECONDS: Final = 2.0
+"""How long a caller waits for a check: what asks whether the gateway is ready has a short patience."""
 CHECK_SECONDS: Final = 5.0
 """How often it checks by itself."""
 MIN_FREE_BYTES: Final = 1024 * 1024
@@ -73,7 +75,10 @@ class StoreWatch:
             self._checking = asyncio.create_task(self._check(self._store))
             is_checking = True
         if is_checking and self._checking is not None:
-            await asyncio.shield(self._checking)  # a disconnect does not cancel it for others
+            # Not awaited itself: a disconnect does not cancel it for others.
+            ended, _ = await asyncio.wait([self._checking], timeout=WAIT_SECONDS)
+            if not ended:
+                return self.reason or f"the store has not responded within {WAIT_SECONDS:g} s"
         return self.reason
 
     async def run(self) -> None:

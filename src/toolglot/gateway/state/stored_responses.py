@@ -28,6 +28,7 @@ from toolglot.gateway.endpoints import response_errors
 from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.gateway.state.response_items import (
     Item,
+    complete_response,
     id_of,
     input_of,
     is_bare_reasoning,
@@ -35,7 +36,6 @@ from toolglot.gateway.state.response_items import (
     page,
     referenced_ids,
     with_listed_ids,
-    with_request,
     without_id,
 )
 from toolglot.jsontext import parse
@@ -248,7 +248,7 @@ class StoredResponses:
         if link is None:
             return False
         link = replace(link, conversation=conversation) if conversation else link
-        body = {key: value for key, value in with_request(request, response).items() if key != "output"}
+        body = {key: value for key, value in complete_response(request, response).items() if key != "output"}
         try:
             await self._keep(client, {f"body:{id}": json_bytes(body), **dict(_rows(link))}, link.stored_at)
         except LimitError:

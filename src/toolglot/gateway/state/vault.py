@@ -3,9 +3,10 @@
     await vault.keep(client, conversation, original, reply, issuer)             # after a reply
     await vault.recall(client, conversation, source, target, destination)       # before the next request
 
-The key of a model's turn is a hash of the conversation up to it, so that the client's own history finds it again; and
-the id of its first call, if that is unique, so that it is found when earlier turns were cut. Of the turn only opaque
-parts are kept, and the lengths of what the client has.
+The key of a model's turn is a hash of the conversation up to it, so that the client's own history finds it again. If
+the client has cut or rewritten earlier turns, it is found by the id of its first call, if that is unique, or by its
+first signature, if the client carries that. Of the turn only opaque parts are kept, and the lengths of what the client
+has.
 
 Laws: what one client key put in, no other gets out. A turn that the client has changed gets nothing back except what
 belongs to a single call. What comes back carries its issuer, so that the renderer sends it only there (law 12).
@@ -246,7 +247,7 @@ def keys_of(turns: Sequence[Turn]) -> Iterator[tuple[int, tuple[str, ...]]]:
     for index, turn in enumerate(turns):
         prefix.add(turn)
         if turn.role == "assistant":
-            yield index, (prefix.key, *_call_keys(turn))
+            yield index, (prefix.key, *_own_keys(turn))
 
 
 def keys_after(turns: Sequence[Turn], reply: Turn) -> tuple[str, ...]:
@@ -254,7 +255,7 @@ def keys_after(turns: Sequence[Turn], reply: Turn) -> tuple[str, ...]:
     prefix = _PrefixHash()
     for turn in (*turns, reply):
         prefix.add(turn)
-    return (prefix.key, *_call_keys(reply))
+    return (prefix.key, *_own_keys(reply))
 
 
 def _issuer_mark(issuer: Issuer) -> str:
@@ -263,21 +264,33 @@ def _issuer_mark(issuer: Issuer) -> str:
     return "@" + hashlib.blake2b(issued_by.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
 
 
-def _call_keys(turn: Turn) -> tuple[str, ...]:
-    """The key of a turn by its first call, unless other conversations can have a call with that id too."""
-    first = next((block for block in turn.blocks if isinstance(block, ToolCall)), None)
-    return (_call_key(first),) if first is not None and _UNIQUE_ID.fullmatch(first.id) else ()
+def _own_keys(turn: Turn) -> Iterator[str]:
+    """The keys of a turn by what no other conversation has: the id of its first call, its first signature."""
+    first = next(iter(turn.calls), None)
+    if first is not None and _UNIQUE_ID.fullmatch(first.id):
+        yield "call:" + _hash_words(first.id, first.name)
+    if signature := next(filter(None, map(_signature_of, turn.blocks)), None):
+        # With the names of its calls, because those of Gemini have no ids that show whether they are the same.
+        yield "signature:" + _hash_words(signature, *[call.name for call in turn.calls])
+
+
+MIN_SIGNATURE: Final = 41
+"""Characters. What stands for a missing signature (`reasoning.foreign_marks`) is shorter, and many turns have it."""
+
+
+def _signature_of(block: Block) -> str | None:
+    signature = block.signature if isinstance(block, Text | Thinking | ToolCall) else None
+    if not signature and isinstance(block, Thinking):
+        signature = block.redacted
+    return signature if signature and len(signature) >= MIN_SIGNATURE else None
 
 
 _UNIQUE_ID: Final = re.compile(r"(?!functions\.)(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z]{0,16}[_-]?[A-Za-z0-9_-]{9,}")
 """Ids that are random or a hash, not a counter."""
 
 
-def _call_key(call: ToolCall) -> str:
-    return (
-        "call:"
-        + hashlib.blake2b(f"{call.id}\0{call.name}".encode("utf-8", "surrogatepass"), digest_size=18).hexdigest()
-    )
+def _hash_words(*words: str) -> str:
+    return hashlib.blake2b("\0".join(words).encode("utf-8", "surrogatepass"), digest_size=18).hexdigest()
 
 
 _PREFIX_KEY: Final = "said:"
@@ -330,6 +343,13 @@ def _keep_opaque(original: Turn, reply: Turn, issuer: Issuer) -> KeptTurn | None
         elif isinstance(block, Thinking):
             blocks.append(KeptThinking(block))
     return KeptTurn(issuer, _text_hash(reply), tuple(blocks), VERSION)
+
+
+def with_opaque(original: Turn, reply: Turn, issuer: Issuer) -> Turn:
+    """A turn under the client's names, with what its provider signed, for the next request to that provider."""
+    kept = _keep_opaque(original, reply, issuer)
+    blocks = _restore_blocks(reply, kept, set(), {}) if kept is not None else None
+    return replace(reply, blocks=blocks or reply.blocks, issuer=issuer)
 
 
 def _is_opaque(block: Block) -> bool:

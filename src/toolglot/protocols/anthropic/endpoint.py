@@ -111,6 +111,9 @@ PROTOCOL: Final = Protocol(
     package=__package__,
     provider="anthropic",
     sdk="anthropic",
+    sdk_example="import anthropic\n\n"
+    "client = anthropic.Anthropic(base_url=<url>, api_key=<key>)\n"
+    "reply = client.messages.create(**body)",
     path="/v1/messages",
     auth="x-api-key",
     headers={"anthropic-version": "2023-06-01"},

@@ -27,7 +27,7 @@ PROTOCOL: Final = "anthropic"
 UNSIGNED: Final = "dG9vbGdsb3Q6dW5zaWduZWQ="
 """The signature that an Anthropic client sees on thinking of another provider: some clients drop thinking whose
 signature is empty. No provider gets it (anthropic-foreign-marks). The gateway's vault has what was signed."""
-CACHE_MARKING: Final = CacheMarking(field="cache_control")
+CACHE_MARKING: Final = CacheMarking(field="cache_control", type="ephemeral")
 
 
 class AnthropicForm(FormStruct, frozen=True):

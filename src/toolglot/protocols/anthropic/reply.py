@@ -18,13 +18,25 @@ from toolglot.protocols.fields.reading import (
     with_extra,
 )
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
-from toolglot.protocols.fields.token_counts import CountNames, read_details, read_split, write_details, write_split
+from toolglot.protocols.fields.token_counts import (
+    CountNames,
+    read_details,
+    read_split,
+    split_writes,
+    with_hour_writes,
+    write_details,
+    write_split,
+)
 
 _BODY = frozenset({"id", "type", "role", "model", "content", "stop_reason", "usage"})
 _COUNTS: Final = CountNames("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _DETAILS: Final = "output_tokens_details"
 _THOUGHT: Final = "thinking_tokens"
 _USAGE = frozenset({*_COUNTS, _DETAILS})
+_WRITTEN: Final = "cache_creation"
+"""For how long it was written; as it came, it is among the unknown fields."""
+_FOR_FIVE_MINUTES: Final = "ephemeral_5m_input_tokens"
+_FOR_AN_HOUR: Final = "ephemeral_1h_input_tokens"
 
 _STOPS: Final[dict[str, StopReason]] = {
     "end_turn": "stop",
@@ -73,7 +85,9 @@ def stop_of(stop_reason: str | None, *, has_calls: bool) -> StopReason | None:
 def _read_usage(fields: Fields) -> Usage:
     (thought,), rest = read_details(fields, _DETAILS, _THOUGHT)
     form = None if rest is None else AnthropicUsage(rest)
-    return read_split(fields, _COUNTS, leftover(fields, _USAGE, PROTOCOL), thought, form)
+    usage = read_split(fields, _COUNTS, leftover(fields, _USAGE, PROTOCOL), thought, form)
+    written = fields.get(_WRITTEN)
+    return with_hour_writes(usage, written.get(_FOR_AN_HOUR)) if type(written) is dict else usage
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -126,4 +140,7 @@ def _write_usage(usage: Usage) -> Fields:
     rest = usage.form.details_rest if type(usage.form) is AnthropicUsage else None
     if usage.reasoning_tokens is not None or rest is not None:
         fields[_DETAILS] = write_details({_THOUGHT: usage.reasoning_tokens}, rest)
+    hour, five = split_writes(usage)
+    if hour is not None and _WRITTEN not in (usage.extra or {}).get(PROTOCOL, {}):
+        fields[_WRITTEN] = {_FOR_FIVE_MINUTES: five, _FOR_AN_HOUR: hour}
     return with_extra(fields, usage.extra, PROTOCOL)

@@ -85,7 +85,7 @@ _SAMPLING: Final = {
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
     turns = _read_system(body)
-    turns += each(required(body, "messages", list), _read_message, ".messages")
+    turns += _read_messages(required(body, "messages", list))
     return Conversation(
         tuple(turns),
         tuple(each(optional(body, "tools", list) or (), read_tool, ".tools")),
@@ -123,22 +123,29 @@ def _read_system(body: Fields) -> list[Turn]:
     return [Turn("system", read_content(system, ".system"), form=form)]
 
 
+def _read_messages(messages: list[Any]) -> list[Turn]:
+    """All messages, in one loop: calls cost, and there are many messages."""
+    turns: list[Turn] = []
+    readers = READERS
+    for fields in messages:
+        try:
+            role, content = fields["role"], fields["content"]
+            if len(fields) == 2 and type(content) is list and (role == "user" or role == "assistant"):
+                blocks: list[Block] = []
+                for block in content:
+                    blocks.append(readers[block["type"]](block))  # noqa: PERF401 - a comprehension is slower for so few
+                turns.append(Turn(role, tuple(blocks)))  # as nearly all are written
+                continue
+            if len(fields) == 2 and type(content) is str and (role == "user" or role == "assistant"):
+                turns.append(Turn(role, (Text(content),), form=STRING))
+                continue
+        except (KeyError, TypeError, InputError):
+            pass  # an error says where it is wrong if it is found below
+        turns += each((fields,), _read_message, ".messages", len(turns))
+    return turns
+
+
 def _read_message(fields: Fields) -> Turn:
-    try:
-        role, content = fields["role"], fields["content"]
-        if len(fields) == 2 and type(content) is list and (role == "user" or role == "assistant"):
-            blocks: list[Block] = []
-            for block in content:
-                blocks.append(READERS[block["type"]](block))  # noqa: PERF401 - a comprehension is slower for so few
-            return Turn(role, tuple(blocks))  # as nearly all are written
-        if len(fields) == 2 and type(content) is str and (role == "user" or role == "assistant"):
-            return Turn(role, (Text(content),), form=STRING)
-    except (KeyError, TypeError, InputError):
-        return _read_odd_message(fields)
-    return _read_odd_message(fields)
-
-
-def _read_odd_message(fields: Fields) -> Turn:
     """A message however it is written, or an error that says where it is wrong."""
     role = one_of(fields, "role", _ROLES)
     content: Any = fields.get("content")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
-from toolglot.conversation import Extra, ServerTool, Text
+from msgspec.structs import replace
+
+from toolglot.conversation import Extra, ServerTool, Text, Usage
 from toolglot.conversation.web_search import OWN_MARK, Citation, SearchRun, WebSearch
 from toolglot.protocols.anthropic.form import PROTOCOL
 from toolglot.protocols.fields.reading import Fields
@@ -15,9 +18,11 @@ from toolglot.protocols.fields.web_search import (
     SearchReader,
     list_of,
     location_of,
+    pack_text,
     pages_of,
     strings,
     text_of,
+    unpack_text,
 )
 
 _OWN_ID: Final = f"srvtoolu_{OWN_MARK}_"
@@ -85,6 +90,27 @@ def _is_own_citation(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.get("encrypted_index") == ""
 
 
+def _write_found(run: SearchRun) -> Any:
+    """The content of the result block of a search."""
+    name = "web_fetch" if run.kind == "fetch" else "web_search"
+    if run.error:
+        return {"type": f"{name}_tool_result_error", "error_code": run.error}
+    if run.kind == "fetch":
+        source = {"type": "text", "media_type": "text/plain", "data": run.text}
+        content = {"type": "document", "source": source, "title": None, "citations": None}
+        return {"type": "web_fetch_result", "url": run.query, "content": content, "retrieved_at": None}
+    return [
+        {
+            "type": "web_search_result",
+            "url": page.url,
+            "title": page.title or page.url,
+            "encrypted_content": pack_text(run.text) if index == 0 and run.text else "",
+            "page_age": None,
+        }
+        for index, page in enumerate(run.pages)
+    ]
+
+
 class _AnthropicSearch(SearchCodec):
     new_reader = _Reader
     has_blocks = True
@@ -117,19 +143,25 @@ class _AnthropicSearch(SearchCodec):
 
     def write_run(self, run: SearchRun) -> tuple[ServerTool, ...]:
         id = _OWN_ID + _NOT_IN_ID.sub("_", run.id)[-40:]
-        call = {"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": run.query}}
-        pages = [
-            {
-                "type": "web_search_result",
-                "url": page.url,
-                "title": page.title or page.url,
-                "encrypted_content": "",
-                "page_age": None,
-            }
-            for page in run.pages
-        ]
-        result = {"type": _RESULT, "tool_use_id": id, "content": pages}
-        return ServerTool(PROTOCOL, "call", call, "web_search", id), ServerTool(PROTOCOL, "result", result, _RESULT, id)
+        name, argument = ("web_fetch", "url") if run.kind == "fetch" else ("web_search", "query")
+        call = {"type": "server_tool_use", "id": id, "name": name, "input": {argument: run.query}}
+        kind = f"{name}_tool_result"
+        result = {"type": kind, "tool_use_id": id, "content": _write_found(run)}
+        return ServerTool(PROTOCOL, "call", call, name, id), ServerTool(PROTOCOL, "result", result, kind, id)
+
+    def read_own(self, call: ServerTool, result: ServerTool | None) -> SearchRun | None:
+        if not call.id.startswith(_OWN_ID) or call.name not in ("web_search", "web_fetch"):
+            return None
+        arguments = call.value.get("input") if isinstance(call.value, dict) else None
+        found = result.value.get("content") if result is not None and isinstance(result.value, dict) else None
+        run = SearchRun(call.id.removeprefix(_OWN_ID), error=text_of(found, "error_code"))
+        if call.name == "web_fetch":
+            content: Any = found.get("content") if isinstance(found, dict) else None
+            source: Any = content.get("source") if isinstance(content, dict) else None
+            return replace(run, kind="fetch", query=text_of(arguments, "url"), text=text_of(source, "data"))
+        pages = pages_of(list_of(found), "url", "title")
+        texts = [text for page in list_of(found) if (text := unpack_text(text_of(page, "encrypted_content")))]
+        return replace(run, query=text_of(arguments, "query"), pages=pages, text="\n".join(texts))
 
     def read_citations(self, text: Text) -> tuple[Citation, ...]:
         cited = list_of((text.extra or {}).get(PROTOCOL, {}).get("citations"))
@@ -140,6 +172,12 @@ class _AnthropicSearch(SearchCodec):
                 for page in pages_of([entry], "url", "title")
             ]
         )
+
+    def with_searches(self, usage: Usage, runs: Sequence[SearchRun]) -> Usage:
+        kinds = [run.kind for run in runs if not run.error]
+        counts = {"web_search_requests": kinds.count("search"), "web_fetch_requests": kinds.count("fetch")}
+        own = {**(usage.extra or {}).get(PROTOCOL, {}), "server_tool_use": counts}
+        return replace(usage, extra={**(usage.extra or {}), PROTOCOL: own}) if kinds else usage
 
     def write_citations(self, citations: tuple[Citation, ...], text: str) -> Fields:
         return {

@@ -47,6 +47,12 @@ PROTOCOL: Final = Protocol(
     package=__package__,
     provider="bedrock",
     sdk="boto3",
+    sdk_example="import boto3\n\n"
+    "os.environ['AWS_BEARER_TOKEN_BEDROCK'] = <key>\n"
+    "client = boto3.client('bedrock-runtime', endpoint_url=<url>, region_name='us-east-1')\n"
+    "body.pop('model', None)\n"
+    "body.pop('stream', None)\n"
+    "reply = client.converse<stream>(modelId=<model>, **body)",
     path="/model/{model}/converse",
     stream_path="/model/{model}/converse-stream",
     embeddings_path="/model/{model}/invoke",

@@ -26,12 +26,10 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.cache_markers import read_marker
-from toolglot.conversation.forms import CacheMarker, CacheMarking, FormStruct
+from toolglot.conversation.forms import CacheMarker, CacheMarking, Form, FormStruct
 from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes, without_notes
 
 PROTOCOL: Final = "bedrock"
-CACHE_MARKING: Final = CacheMarking(field="cachePoint", block="cachePoint")
-"""A marker is a block, an entry of the list of tools, or, as some write it, a field."""
 
 
 class BedrockForm(FormStruct, frozen=True):
@@ -158,6 +156,16 @@ class BedrockTool(BedrockForm, frozen=True, tag="bedrock.tool"):
 
 
 PLAIN_TOOL: Final = BedrockTool()
+
+
+def _mark_tool(form: Form | None, marker: dict[str, Any]) -> BedrockTool:
+    """The form of a tool with a cache marker behind it, and no other."""
+    own = form if type(form) is BedrockTool else PLAIN_TOOL
+    return replace(own, markers_before=None, markers_after=[marker])
+
+
+CACHE_MARKING: Final = CacheMarking(field="cachePoint", type="default", block="cachePoint", mark_tool=_mark_tool)
+"""A marker is a block, an entry of the list of tools, or, as some write it, a field."""
 
 
 class BedrockChoice(BedrockForm, frozen=True, tag="bedrock.choice"):

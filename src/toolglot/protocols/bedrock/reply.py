@@ -22,13 +22,16 @@ from toolglot.protocols.fields.reading import (
     with_rest,
 )
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
-from toolglot.protocols.fields.token_counts import CountNames, read_split, write_split
+from toolglot.protocols.fields.token_counts import CountNames, read_split, split_writes, with_hour_writes, write_split
 
 _BODY = frozenset({"output", "stopReason", "usage"})
 _OUTPUT = frozenset({"message"})
 _MESSAGE = frozenset({"role", "content"})
 _COUNTS: Final = CountNames("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
 _USAGE = frozenset(_COUNTS)
+_WRITTEN: Final = "cacheDetails"
+"""For how long it was written; as it came, it is among the unknown fields."""
+_MAX_TIMES: Final = 10
 
 _STOPS: Final[dict[str, StopReason]] = {
     "end_turn": "stop",
@@ -80,7 +83,12 @@ def stop_of(stop_reason: str | None, *, has_calls: bool) -> StopReason | None:
 
 
 def _read_usage(fields: Fields) -> Usage:
-    return read_split(fields, _COUNTS, leftover(fields, _USAGE, PROTOCOL), form=NATIVE_USAGE)
+    usage = read_split(fields, _COUNTS, leftover(fields, _USAGE, PROTOCOL), form=NATIVE_USAGE)
+    details = fields.get(_WRITTEN)
+    for detail in details[:_MAX_TIMES] if type(details) is list else ():
+        if type(detail) is dict and detail.get("ttl") == "1h":
+            usage = with_hour_writes(usage, detail.get("inputTokens"))
+    return usage
 
 
 def encode(reply: Reply) -> Fields:
@@ -106,4 +114,8 @@ def _write_usage(usage: Usage) -> Fields:
     if type(usage.form) is not BedrockUsage:
         total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
         fields = {"inputTokens": 0, "outputTokens": 0, **fields, "totalTokens": total}
+        hour, five = split_writes(usage)
+        if hour is not None:
+            times = (("1h", hour), ("5m", five))
+            fields[_WRITTEN] = [{"inputTokens": count, "ttl": time} for time, count in times if count]
     return with_extra(fields, usage.extra, PROTOCOL)

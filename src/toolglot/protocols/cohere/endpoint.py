@@ -26,6 +26,10 @@ PROTOCOL: Final = Protocol(
     package=__package__,
     provider="cohere",
     sdk="cohere",
+    sdk_example="import cohere\n\n"
+    "client = cohere.ClientV2(base_url=<url>, api_key=<key>)\n"
+    "body.pop('stream', None)\n"
+    "reply = client.chat<stream>(**body)",
     path="/v2/chat",
     embeddings_path="/v2/embed",
     models=ModelList(

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Conversation, Extra, Form, Media, Options, Reply, ToolResult, Turn
+from toolglot.conversation.cache_markers import marker_fields, why_no_markers
 from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Gravity
+from toolglot.profiles import Profile
 from toolglot.protocols.base import get
 
 _HOUSEKEEPING: Final = frozenset(
@@ -57,8 +59,13 @@ _Counts = dict[tuple[str, str, Gravity], int]
 """How often a field occurs: by what it is on, its name, and how grave it is that it is not carried."""
 
 
-def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str, Gravity]]:
-    """Every field that a protocol will not show: the field, what to report of it, and how grave that is."""
+def unwritten(
+    value: Conversation | Reply, protocol: str, target: Profile | None = None
+) -> list[tuple[str, str, Gravity]]:
+    """Every field that a protocol will not show: the field, what to report of it, and how grave that is.
+
+    target: who gets a request.
+    """
     counts: _Counts = {}
     if isinstance(value, Reply):
         _count_in_reply(value, protocol, counts)
@@ -66,10 +73,15 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
         _count_in_request(value, protocol, counts)
     if not counts:
         return []
-    return [
-        (field[:80], f"{field[:80]} on {holder} has no place there{'' if count == 1 else f' ({count} times)'}", gravity)
-        for (holder, field, gravity), count in counts.items()
-    ]
+    markers = marker_fields() if target is not None else frozenset[str]()
+    found: list[tuple[str, str, Gravity]] = []
+    for (holder, field, gravity), count in counts.items():
+        name, times = field[:80], "" if count == 1 else f" ({count} times)"
+        if target is not None and field in markers:
+            found.append((name, f"{why_no_markers(target)}; {name} on {holder} was dropped{times}", gravity))
+        else:
+            found.append((name, f"{name} on {holder} has no place there{times}", gravity))
+    return found
 
 
 def _count_in_request(conversation: Conversation, protocol: str, counts: _Counts) -> None:

@@ -112,8 +112,8 @@ def optional_texts(fields: Fields, key: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def each(items: Iterable[Any], read: Callable[[Fields], T], outer: str) -> list[T]:
-    """Every object of a list, read."""
+def each(items: Iterable[Any], read: Callable[[Fields], T], outer: str, first: int = 0) -> list[T]:
+    """Every object of a list, read; `first` is the index of the first one."""
     found: list[T] = []
     try:
         for item in items:
@@ -121,7 +121,7 @@ def each(items: Iterable[Any], read: Callable[[Fields], T], outer: str) -> list[
                 raise type_error("an object", item, "")
             found.append(read(item))
     except InputError as error:
-        raise inside(error, f"{outer}[{len(found)}]") from None
+        raise inside(error, f"{outer}[{first + len(found)}]") from None
     return found
 
 

@@ -1,12 +1,15 @@
 """What a reply cost, in the two ways that several protocols share.
 
-Anthropic and Bedrock count what came from a cache and what was written to it beside the other input; all of
-it is the canonical input. Chat Completions and Responses have such counts inside of the details of another.
+Anthropic and Bedrock count what came from a cache and what was written to it beside the other input; all of it is the
+canonical input. They also say for how long it was written, which has its own price. Chat Completions and Responses have
+such counts inside of the details of another.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from toolglot.conversation import Extra, Form, Usage
 from toolglot.protocols.fields.reading import Fields, held_or_none, optional, present, rest_of, with_rest
@@ -38,6 +41,19 @@ def write_split(usage: Usage, names: CountNames) -> Fields:
     fresh = None if usage.input_tokens is None else usage.input_tokens - cached
     counts = (fresh, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     return present(dict(zip(names, counts, strict=True)))
+
+
+def with_hour_writes(usage: Usage, count: object) -> Usage:
+    """The usage with what was written for an hour: at most all that was written."""
+    if type(count) is not int or count < 0 or usage.cache_write_tokens is None:
+        return usage
+    return replace(usage, cache_write_1h_tokens=min(count, usage.cache_write_tokens))
+
+
+def split_writes(usage: Usage) -> tuple[int | None, int]:
+    """What was written for an hour, and for five minutes; None: the provider did not say."""
+    hour = usage.cache_write_1h_tokens
+    return hour, max((usage.cache_write_tokens or 0) - (hour or 0), 0)
 
 
 def read_details(fields: Fields, key: str, *names: str) -> tuple[list[int | None], Fields | None]:

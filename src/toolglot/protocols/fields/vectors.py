@@ -6,7 +6,7 @@ import binascii
 import math
 import struct
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from toolglot.protocols.fields.reading import Fields, type_error
 
 T = TypeVar("T")
 _FLOAT_BYTES = 4
+NOT_FINITE: Final = "a vector has a number that is not finite"
 
 
 def base64_of(vector: Sequence[float]) -> str:
@@ -39,7 +40,7 @@ def vector_of(written: list[float] | str, path: str) -> list[float]:
         raise InputError("expected the base64 of 32-bit floats: the number of bytes is odd", path=path)
     vector = list(struct.unpack(f"<{len(packed) // _FLOAT_BYTES}f", packed))
     if not all(map(math.isfinite, vector)):
-        raise InputError("a vector has a number that is not finite", path=path)
+        raise InputError(NOT_FINITE, path=path)
     return vector
 
 

@@ -5,10 +5,11 @@ What providers report of a search describes a reply, so that what is malformed i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from toolglot.conversation import Extra, Form, ServerTool, Text
+from toolglot.conversation import Extra, Form, ServerTool, Text, Usage
 from toolglot.conversation.web_search import Citation, FoundPage, SearchRun, WebSearch
 from toolglot.protocols.fields.reading import Fields
 
@@ -56,6 +57,19 @@ def index_of(fields: Any, name: str, end: int) -> int:
     return min(max(value, 0), end) if type(value) is int else 0
 
 
+def pack_text(text: str) -> str:
+    """What the model read, for a field that clients send back without reading it."""
+    return base64.b64encode(text.encode(errors="replace")).decode()
+
+
+def unpack_text(packed: Any) -> str:
+    """What `pack_text` packed; empty: it is something else."""
+    try:
+        return base64.b64decode(packed, validate=True).decode() if isinstance(packed, str) else ""
+    except ValueError:
+        return ""
+
+
 class SearchReader:
     """Reads the searches of one reply, block by block."""
 
@@ -78,6 +92,9 @@ class SearchCodec:
     """Whether a reply can say what was searched for and found, and not only what it cites."""
     citation_field: str = ""
     """The field of a text, or of a message, that holds its citations."""
+
+    options_field: str = ""
+    """The field of a request that asks for a search."""
 
     # requests
 
@@ -105,12 +122,22 @@ class SearchCodec:
     def write_run(self, run: SearchRun) -> tuple[ServerTool, ...]:
         return ()
 
+    def read_own(self, call: ServerTool, result: ServerTool | None) -> SearchRun | None:
+        """A search that the gateway made, from the blocks that `write_run` wrote; None: they are no such search."""
+        return None
+
     def read_citations(self, text: Text) -> tuple[Citation, ...]:
         return ()
 
     def write_citations(self, citations: tuple[Citation, ...], text: str) -> Fields:
         """The fields of a text that has these citations."""
         return {}
+
+    # all replies
+
+    def with_searches(self, usage: Usage, runs: Sequence[SearchRun]) -> Usage:
+        """The usage with the number of these searches, if the protocol has a field for it."""
+        return usage
 
     # replies without
 

@@ -40,7 +40,8 @@ from toolglot.protocols.framing.json_end import ObjectEnd
 NO_LAST_EVENT: Final = "the stream ended without the event that ends every stream"
 NO_LAST_LINE: Final = "the last event lacked the empty line that ends it"
 BYTE_ORDER_MARK: Final = "the stream began with a byte order mark, which many clients cannot read"
-OUTSIDE_EVENTS: Final = frozenset({NO_LAST_EVENT, NO_LAST_LINE, BYTE_ORDER_MARK})
+FILLED: Final = "the provider leaves out fields that its protocol demands; they have the values of the request"
+OUTSIDE_EVENTS: Final = frozenset({FILLED, NO_LAST_EVENT, NO_LAST_LINE, BYTE_ORDER_MARK})
 """Problems of a stream whose events are all in order: they can be forwarded as they are."""
 
 PARTS_IN_CONTENT: Final = "the content of a chunk is a list of parts"

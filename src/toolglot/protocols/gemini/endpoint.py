@@ -68,6 +68,13 @@ PROTOCOL: Final = Protocol(
     package=__package__,
     provider="gemini",
     sdk="google-genai",
+    sdk_example="from google import genai\n\n"
+    "client = genai.Client(api_key=<key>, http_options={'base_url': <url>})\n"
+    "config = {**body, **body.get('generationConfig', {})}\n"
+    "contents = config.pop('contents')\n"
+    "for name in ('model', 'generationConfig'):\n"
+    "    config.pop(name, None)\n"
+    "reply = client.models.generate_content<stream>(model=<model>, contents=contents, config=config)",
     path="/v1beta/{model}:generateContent",
     stream_path="/v1beta/{model}:streamGenerateContent?alt=sse",
     embeddings_path="/v1beta/{model}:batchEmbedContents",

@@ -12,7 +12,7 @@ order costs a glance.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -58,28 +58,38 @@ _MEANINGS: Final[dict[str, Role]] = {
 }
 """The roles of all protocols, and the names that agents have for them."""
 _RESULT_PARTS: Final = frozenset({"toolResult", "functionResponse", "function_response"})
+_PLAIN: Final = frozenset({Text, ToolCall})
+"""Blocks that hold nothing of another protocol's apart from their unknown fields."""
 _KINDS: Final = frozenset({"function", "type", "message", ""})
 """Kinds of a part that no protocol has, and that are written for one."""
 
 
 def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
-    blocks: list[Block] = []
     record = get(protocol)
     leniency, keeps_fields = record.codec.leniency, record.messages.text_keeps_fields
     has_foreign_parts = leniency.has_foreign_parts
+    extras = 0
     for turn in conversation.turns:
+        blocks = turn.blocks
         if turn.extra is not None and _has_frame(turn.extra.get(protocol)):
             return True
-        if not turn.blocks and leniency.lacks_content(turn):
-            return True
-        if keeps_fields and any(_has_stray_type(block, protocol) for block in turn.blocks):
+        if not blocks and leniency.lacks_content(turn):
             return True
         if has_foreign_parts is not None and has_foreign_parts(turn):
             return True
-        blocks += turn.blocks
-    extras = _count_extras(blocks)
-    return extras < 0 or not leniency.is_within_limits(conversation, extras)
+        for block in blocks:
+            if block.extra is not None:
+                extras += 1
+                if keeps_fields and _has_stray_type(block, protocol):
+                    return True
+            if type(block) in _PLAIN or (type(block) is ToolResult and type(block.content) is str):
+                continue
+            inside = _count_extras(block)
+            if inside < 0:
+                return True
+            extras += inside
+    return not leniency.is_within_limits(conversation, extras)
 
 
 def _has_frame(own: Fields | None) -> bool:
@@ -89,27 +99,21 @@ def _has_frame(own: Fields | None) -> bool:
     return any(own.get(field) is not None for field in MESSAGE_FIELDS)
 
 
-def _count_extras(blocks: Iterable[Block]) -> int:
-    """How many blocks hold more than their canonical fields; less than 0 if one may be another protocol's."""
+def _count_extras(block: Block) -> int:
+    """How many values of a block hold more than their canonical fields, apart from the block's own; less than 0 if one
+    may be another protocol's."""
+    if type(block) is ServerTool:
+        return 1
+    if type(block) is Opaque:
+        return -1 if _may_be_elsewheres(block) else 1
+    if type(block) is not ToolResult or type(block.content) is not tuple:
+        return 0
     extras = 0
-    for block in blocks:
-        if block.extra is not None:
-            extras += 1
-        kind = type(block)
-        if kind is Text or kind is ToolCall:
-            continue
-        if type(block) is ToolResult:
-            if type(block.content) is tuple:
-                inside = _count_extras(block.content)
-                if inside < 0:
-                    return -1
-                extras += inside
-        elif kind is ServerTool:
-            extras += 1
-        elif type(block) is Opaque:
-            extras += 1
-            if _may_be_elsewheres(block):
-                return -1
+    for part in block.content:
+        inside = _count_extras(part) if type(part) is not Text else 0
+        if inside < 0:
+            return -1
+        extras += inside + (part.extra is not None)
     return extras
 
 

@@ -66,6 +66,9 @@ PROTOCOL: Final = Protocol(
     package=__package__,
     provider="ollama",
     sdk="ollama",
+    sdk_example="import ollama\n\n"
+    "client = ollama.Client(host=<url>, headers={'authorization': f'Bearer {<key>}'})\n"
+    "reply = client.chat(**body)",
     path="/api/chat",
     embeddings_path="/api/embed",
     stream_type="application/x-ndjson",

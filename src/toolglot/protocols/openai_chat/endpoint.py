@@ -29,6 +29,9 @@ PROTOCOL: Final = Protocol(
     provider="openai",
     base_target="openai_compatible",
     sdk="openai",
+    sdk_example="import openai\n\n"
+    "client = openai.OpenAI(base_url=<url>, api_key=<key>)\n"
+    "reply = client.chat.completions.create(**body)",
     path="/chat/completions",
     embeddings_path="/embeddings",
     forwarded_headers=("openai-beta",),

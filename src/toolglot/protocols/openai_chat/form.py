@@ -26,12 +26,15 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.conversation.forms import CacheMarking, Form, FormStruct
+from toolglot.conversation.cache_markers import read_marker
+from toolglot.conversation.forms import CacheMarker, CacheMarking, Form, FormStruct
 from toolglot.conversation.version_1 import form_of_notes, notes_in, notes_reader, opaque_of_notes, without_notes
 
 PROTOCOL: Final = "openai_chat"
-CACHE_MARKING: Final = CacheMarking(field="cache_control")
-"""That of OpenRouter and other hosts of Claude."""
+CACHE_MARKING: Final = CacheMarking(
+    field="cache_control", type="ephemeral", is_of_hosts=True, marks_calls=False, marks_parts=True
+)
+"""That of OpenRouter and other hosts of Claude: at parts of the content."""
 
 Fields = dict[str, Any]
 ContentForm = Literal["text", "parts", "none"]
@@ -181,6 +184,16 @@ class ChatTool(ChatForm, frozen=True, tag="openai_chat.tool"):
     has_no_parameters: bool = False
     has_own_format: bool = False
 
+    @property
+    def cache_markers(self) -> tuple[CacheMarker, ...]:
+        """Some clients of LiteLLM write the marker of a tool into its `function`."""
+        marker = (self.inner_rest or {}).get(CACHE_MARKING.field)
+        return () if marker is None else (read_marker(marker),)
+
+    def without_cache_markers(self) -> ChatTool:
+        rest = {field: value for field, value in (self.inner_rest or {}).items() if field != CACHE_MARKING.field}
+        return replace(self, inner_rest=rest or None)
+
 
 class ChatChoice(ChatForm, frozen=True, tag="openai_chat.choice"):
     """A tool choice.
@@ -290,11 +303,13 @@ class ChatUsage(ChatForm, frozen=True, tag="openai_chat.usage"):
     has_no_total: whether `total_tokens` was not written.
     prompt_details_rest: unknown fields of `prompt_tokens_details`; empty if all are known.
     completion_details_rest: unknown fields of `completion_tokens_details`; empty if all are known.
+    cached_field: the field beside the details that has the cached tokens, if they are not in the details.
     """
 
     has_no_total: bool = False
     prompt_details_rest: Fields | None = None
     completion_details_rest: Fields | None = None
+    cached_field: str = ""
 
 
 # --- version 1 --------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ _CHOICE = frozenset({"message", "finish_reason"})
 _USAGE = frozenset({"prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"})
 _PROMPT: Final = "prompt_tokens_details"
 _COMPLETION: Final = "completion_tokens_details"
+_CACHED_FIELDS: Final = ("prompt_cache_hit_tokens", "cached_tokens")
+"""Where DeepSeek and Moonshot have the cached tokens, which are part of the prompt, if not in its details."""
 _FOREIGN: Final = PLAIN._replace(media=False, refusals=True)
 """In a reply, content is a string, and a refusal stands beside it."""
 
@@ -172,9 +174,13 @@ def _read_usage(fields: Fields) -> Usage:
         (cached, written), prompt_rest = read_details(fields, _PROMPT, "cached_tokens", "cache_write_tokens")
     if _COMPLETION in fields:
         (reasoning,), completion_rest = read_details(fields, _COMPLETION, "reasoning_tokens")
-    if prompt_rest is not None or completion_rest is not None or "total_tokens" not in fields:
-        form = ChatUsage("total_tokens" not in fields, prompt_rest, completion_rest)
-    extra = leftover(fields, _USAGE, PROTOCOL)
+    cached_field = ""
+    if cached is None:
+        cached_field = next((name for name in _CACHED_FIELDS if type(fields.get(name)) is int), "")
+        cached = fields.get(cached_field)
+    if prompt_rest is not None or completion_rest is not None or cached_field or "total_tokens" not in fields:
+        form = ChatUsage("total_tokens" not in fields, prompt_rest, completion_rest, cached_field)
+    extra = leftover(fields, _USAGE | {cached_field} if cached_field else _USAGE, PROTOCOL)
     prompt, completion = fields.get("prompt_tokens"), fields.get("completion_tokens")
     if type(prompt) is not int or type(completion) is not int:
         prompt, completion = optional(fields, "prompt_tokens", int), optional(fields, "completion_tokens", int)
@@ -226,7 +232,8 @@ _PLAIN_USAGE: Final = ChatUsage()
 def _write_usage(usage: Usage) -> Fields:
     form = usage.form if type(usage.form) is ChatUsage else _PLAIN_USAGE
     prompt, completion = usage.input_tokens, usage.output_tokens
-    cached = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    read = None if form.cached_field else usage.cache_read_tokens
+    cached = {"cached_tokens": read, "cache_write_tokens": usage.cache_write_tokens}
     fields = present(
         {
             "prompt_tokens": prompt,
@@ -235,6 +242,8 @@ def _write_usage(usage: Usage) -> Fields:
             _COMPLETION: write_details({"reasoning_tokens": usage.reasoning_tokens}, form.completion_details_rest),
         }
     )
+    if form.cached_field and usage.cache_read_tokens is not None:
+        fields[form.cached_field] = usage.cache_read_tokens
     fields = with_extra(fields, usage.extra, PROTOCOL)
     if prompt is not None and completion is not None and not form.has_no_total:
         fields.setdefault("total_tokens", prompt + completion)

@@ -23,6 +23,7 @@ _ANNOTATIONS: Final = "annotations"
 
 class _ChatSearch(SearchCodec):
     carries_searches = False
+    options_field = OPTIONS
 
     def read_options(self, extra: Extra | None) -> WebSearch | None:
         options: Any = (extra or {}).get(PROTOCOL, {}).get(OPTIONS)

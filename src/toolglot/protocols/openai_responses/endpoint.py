@@ -56,6 +56,9 @@ PROTOCOL: Final = Protocol(
     package=__package__,
     provider="openai_responses",
     sdk="openai",
+    sdk_example="import openai\n\n"
+    "client = openai.OpenAI(base_url=<url>, api_key=<key>)\n"
+    "reply = client.responses.create(**body)",
     path="/responses",
     forwarded_headers=("openai-beta",),
     models=ModelList(path="/models", list_extra={"object": "list"}),

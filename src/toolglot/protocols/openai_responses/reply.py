@@ -20,22 +20,16 @@ from toolglot.protocols.fields.reading import (
 from toolglot.protocols.fields.refusals import only_refuses
 from toolglot.protocols.fields.token_counts import read_details, write_details
 from toolglot.protocols.openai_responses.client_tools import BY_CALL
+from toolglot.protocols.openai_responses.envelope import SETTINGS, fill_part, with_settings
 from toolglot.protocols.openai_responses.form import PROTOCOL, ResponsesReply, ResponsesUsage
 from toolglot.protocols.openai_responses.items import ItemWriter, read_model_item
-from toolglot.protocols.openai_responses.parts import OUTPUT
 
 _BODY = frozenset({"id", "model", "output", "status", "usage"})
 _INPUT: Final = "input_tokens_details"
 _OUTPUT: Final = "output_tokens_details"
 _USAGE = frozenset({"input_tokens", "output_tokens", _INPUT, _OUTPUT})
-_ENVELOPE: Final[Fields] = {
-    "object": "response",
-    "created_at": 0,
-    "error": None,
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-}
-"""What clients demand of every response, and what only the one who serves it knows."""
+_HEAD: Final[Fields] = {"object": "response", "created_at": 0}
+"""What every response begins with. When it was made is known only to the one who serves it."""
 
 _ITEM_PREFIXES: Final = {
     "message": "msg",
@@ -134,8 +128,11 @@ def encode(reply: Reply) -> Fields:
             status = own
         elif own is not None:
             changed = {"incomplete_details": None if cut_by is None else {"reason": cut_by}}
+            if status != "completed" and "completed_at" in (reply.extra or {}).get(PROTOCOL, {}):
+                changed["completed_at"] = None
     else:
-        body = {**_ENVELOPE, "tools": [], **body}
+        body = {**_HEAD, **with_settings(SETTINGS, body)}
+        body["completed_at"] = 0 if status == "completed" else None
         body["incomplete_details"] = None if cut_by is None else {"reason": cut_by}
         body["output"] = _completed(reply, writer.items, "incomplete" if cut_by is not None else "completed")
     if status is not None:
@@ -169,12 +166,8 @@ def _completed_item(item: Fields, stem: str, status: str) -> Fields:
     whole = {"id": f"{prefix}_{stem}", "status": status, **item}
     content = item.get("content")
     if prefix == "msg" and type(content) is list:
-        whole["content"] = [_annotated(part) for part in content]
+        whole["content"] = [fill_part(part) for part in content]
     return whole
-
-
-def _annotated(part: Fields) -> Fields:
-    return {"annotations": [], **part} if part["type"] == OUTPUT else part
 
 
 def _write_usage(usage: Usage) -> Fields:

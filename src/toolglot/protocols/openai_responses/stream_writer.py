@@ -55,6 +55,13 @@ from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_bytes
 from toolglot.protocols.openai_responses import errors, reply
 from toolglot.protocols.openai_responses.client_tools import BY_TYPE
+from toolglot.protocols.openai_responses.envelope import (
+    fill_item,
+    fill_missing,
+    fill_part,
+    settings_of,
+    with_settings,
+)
 from toolglot.protocols.openai_responses.form import (
     PROTOCOL,
     ResponsesReply,
@@ -62,6 +69,7 @@ from toolglot.protocols.openai_responses.form import (
     is_own,
     part_form,
 )
+from toolglot.protocols.openai_responses.forwarded_events import FrameFiller, end_time  # noqa: F401 - for the codec
 from toolglot.protocols.openai_responses.items import ItemWriter
 from toolglot.protocols.openai_responses.parts import OUTPUT, is_part
 
@@ -85,12 +93,15 @@ _LATE: Final = ("error", "incomplete_details", "completed_at")
 """Fields that say how a response ended."""
 
 
-_DEMANDED: Final = {
-    key: value
-    for key, value in reply.encode(Reply(Turn("assistant"))).items()
-    if key not in ("id", "model", "output", "created_at")
+_DEMANDED: Final[Fields] = {
+    "object": "response",
+    "error": None,
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "incomplete_details": None,
 }
-"""What every response has, also one of a server that leaves it out."""
+"""What clients demand of the response of a server of this protocol that leaves it out."""
 
 
 class _Message:
@@ -124,6 +135,9 @@ class Encoder:
 
     def __init__(self, options: StreamOptions = StreamOptions()) -> None:  # noqa: B008 — a frozen value
         self._options = options
+        self._settings = settings_of(options.settings)
+        self._fills = options.settings is not None
+        """Whether what a server of this protocol leaves out is filled."""
         self._out: list[bytes] = []
         self._number = 0
         self._started: Started | None = None
@@ -206,8 +220,9 @@ class Encoder:
         for key in _LATE:
             if key in response:
                 response[key] = None
-        self._add_event("response.created", {"response": response})
-        self._add_event("response.in_progress", {"response": response})
+        encoded = msgspec.Raw(json_bytes(response))
+        self._add_event("response.created", {"response": encoded})
+        self._add_event("response.in_progress", {"response": encoded})
 
     def _response(self, stop: StopReason | None) -> Fields:
         """The response object with the items so far."""
@@ -218,8 +233,13 @@ class Encoder:
         body = reply.encode(Reply(Turn("assistant"), stop, self._usage, started.id, model, extra, form))
         if type(form) is not ResponsesReply:
             body["created_at"] = self._options.created
-            body.setdefault("usage", None)
-        body = {**_DEMANDED, "created_at": self._options.created, **body}
+            if body["completed_at"] is not None:
+                body["completed_at"] = end_time(self._options)
+            body = with_settings(self._settings, body)
+        elif self._fills:
+            body = fill_missing(self._settings, {"created_at": self._options.created, **body}, end_time(self._options))
+        else:
+            body = {**_DEMANDED, "created_at": self._options.created, **body}
         body["output"] = self._items
         return body
 
@@ -234,6 +254,8 @@ class Encoder:
             status = _ENDS[stop]
             if stop in _CUT_BY:
                 response["incomplete_details"] = {"reason": _CUT_BY[stop]}
+            if status != "completed" and "completed_at" in response:
+                response["completed_at"] = None
         self._end(status, response)
 
     def _fail(self, failure: Failure) -> None:
@@ -288,11 +310,15 @@ class Encoder:
 
     def _add(self, item: Fields, added: Fields) -> None:
         """A new item; it begins as `added`."""
+        if self._fills:
+            item, added = fill_item(item), fill_item(added, "in_progress")
         status: Fields = {"status": "in_progress"} if "status" in added else {}
         self._add_event("response.output_item.added", {"output_index": len(self._items), "item": {**added, **status}})
         self._items.append(item)
 
     def _done(self, item: Fields) -> None:
+        if self._fills:
+            item = fill_item(item)
         self._items[-1] = item
         self._add_event("response.output_item.done", {"output_index": len(self._items) - 1, "item": item})
 
@@ -310,7 +336,7 @@ class Encoder:
     # --- messages -----------------------------------------------------------------------------------
 
     def _open_part(self, block: Text) -> None:
-        found = _said_in(block)
+        found = _said_in(block, fills=self._fills)
         if found is None:
             return
         message = self._message_for(block, found[0])
@@ -340,7 +366,7 @@ class Encoder:
         return message
 
     def _close_part(self, block: Text | Media | Opaque, *, cut: bool) -> None:
-        found = _said_in(block)
+        found = _said_in(block, fills=self._fills)
         if found is None:
             return
         fields, part = found
@@ -549,7 +575,7 @@ def _prefix(call: ToolCall) -> str:
     return tool.prefix if tool is not None else "ctc" if call.type == "custom" else "fc"
 
 
-def _said_in(block: Block) -> tuple[Fields, Fields] | None:
+def _said_in(block: Block, *, fills: bool) -> tuple[Fields, Fields] | None:
     """The message that a part would stand in alone, and the part; None if there is none for it."""
     item = _item_of(block)
     if item is None:
@@ -557,7 +583,7 @@ def _said_in(block: Block) -> tuple[Fields, Fields] | None:
     content = item["content"]
     part: Fields = {"type": OUTPUT, "text": content} if type(content) is str else content[0]
     if part["type"] == OUTPUT:
-        part = {"annotations": [], **part}
+        part = {"annotations": [], **part} if is_own(block) and not fills else fill_part(part)
     return item, part
 
 

@@ -102,8 +102,27 @@ class _ResponsesSearch(SearchCodec):
     def write_run(self, run: SearchRun) -> tuple[ServerTool, ...]:
         id = _OWN_ID + _NOT_IN_ID.sub("_", run.id)[-40:]
         action: Fields = {"type": "search", "query": run.query, "sources": [_source(page) for page in run.pages]}
-        value = {"type": _ITEM, "id": id, "status": "completed", "action": action}
+        if run.kind == "fetch":
+            action = {"type": "open_page", "url": run.query}
+        value: Fields = {"type": _ITEM, "id": id, "status": "failed" if run.error else "completed", "action": action}
+        if run.text:
+            value["results"] = [{"type": "text", "text": run.text}]
         return (ServerTool(PROTOCOL, "call", value, "web_search", id),)
+
+    def read_own(self, call: ServerTool, result: ServerTool | None) -> SearchRun | None:
+        run = _Reader().read(call)
+        if run is None or not call.id.startswith(_OWN_ID):
+            return None
+        texts = [text_of(entry, "text") for entry in list_of(call.value.get("results"))]
+        is_page = text_of(call.value.get("action"), "type") == "open_page"
+        return SearchRun(
+            call.id.removeprefix(_OWN_ID),
+            run.query,
+            run.pages,
+            kind="fetch" if is_page else "search",
+            text="\n".join(filter(None, texts)),
+            error="unavailable" if call.value.get("status") == "failed" else "",
+        )
 
     def read_citations(self, text: Text) -> tuple[Citation, ...]:
         noted = list_of((text.extra or {}).get(PROTOCOL, {}).get("annotations"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from toolglot.referee.checks import caching as checks_caching
 from toolglot.referee.checks import calls as checks_calls
 from toolglot.referee.checks import ids as checks_ids
 from toolglot.referee.checks import reasoning as checks_reasoning
@@ -27,6 +28,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     **checks_reasoning.CHECKS,
     **checks_schema.CHECKS,
     **checks_request.CHECKS,
+    **checks_caching.CHECKS,
 }
 """By profile key."""
 
@@ -63,5 +65,16 @@ UNSEEN: Final[Mapping[str, str]] = {
     "request.output_description": "a field of the protocol: elsewhere it is an unknown field",
     "request.common_fields": "fields that are known; others are unknown fields",
     "request.context_management": "fields and items of the protocol: elsewhere they are unknown",
+    "cache.style": "how a prompt gets into a cache, not whether it is accepted",
+    "cache.placing": "what toolglot does",
+    "cache.min_tokens": "a shorter prompt is accepted, and not cached",
+    "cache.step_tokens": "how a cache grows",
+    "cache.default_ttl_seconds": "how long a cache lasts",
+    "cache.lookback": "where a cache is looked for",
+    "cache.read_price": "what a cache costs",
+    "cache.write_price": "what a cache costs",
+    "cache.write_price_1h": "what a cache costs",
+    "cache.key_field": "a field that a request may have",
+    "cache.affinity_header": "a header",
 }
 """Keys about things that a request does not show, and why."""

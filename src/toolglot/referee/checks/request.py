@@ -164,12 +164,6 @@ def user(case: RequestCase) -> Findings:
         yield RuleBreach(setting.path, "a field for the end user is not accepted", "leave it out")
 
 
-def cache_markers(case: RequestCase) -> Findings:
-    for path in case.view.cache_markers if not case.profile.request.cache_markers else ():
-        if not case.ignores("request.cache_markers"):
-            yield RuleBreach(path, "cache markers are not accepted", "leave it out")
-
-
 def foreign_models(case: RequestCase) -> Findings:
     """A name that plainly belongs to another provider. Any other name may be a new model."""
     model = case.profile.model
@@ -197,6 +191,5 @@ CHECKS: Checks = {
     "request.seed_field": seed_field,
     "request.refused_fields": refused_fields,
     "request.user": user,
-    "request.cache_markers": cache_markers,
     "request.foreign_models": foreign_models,
 }

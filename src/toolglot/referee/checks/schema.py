@@ -19,7 +19,6 @@ from toolglot.referee.view import ToolView
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 _MAP: Final = ("additionalProperties", "patternProperties", "propertyNames")
 """What an object with arbitrary names has instead of properties, except at the root."""
-_BESIDE_UNION: Final = ("description", "title")
 
 
 def _judged_tools(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...]]]:

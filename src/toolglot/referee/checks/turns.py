@@ -11,7 +11,6 @@ from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, 
 from toolglot.referee.view import OLD_FORMS, Message, PartView
 
 _INSTRUCTING = ("system", "developer")
-_MAX_MARKERS = 4
 _MAX_DOCUMENT_NAME = 1000
 """Characters of a name that are checked; no legal one is as long."""
 
@@ -284,18 +283,9 @@ def no_text_at_all(case: RequestCase) -> Findings:
             yield RuleBreach(step(message.path, "content"), "the message has neither content nor calls", "leave it out")
 
 
-def cache_breakpoints(case: RequestCase) -> Findings:
-    """By a fact of the profile: the number of cache markers is limited."""
-    for path in case.view.cache_markers[:-_MAX_MARKERS]:
-        count = len(case.view.cache_markers)
-        message = f"A maximum of {_MAX_MARKERS} blocks with cache_control may be provided. Found {count}."
-        yield RuleBreach(path, message, f"leave all but {_MAX_MARKERS} out")
-
-
 FACTS: Checks = {
     "mistral-chunks": assistant_text_only,
     "null-content": no_text_at_all,
-    "cache-breakpoints": cache_breakpoints,
 }
 """By the end of a fact's id; checked if the profile has such a fact."""
 

@@ -29,7 +29,6 @@ from toolglot.referee.readers.forms import (
     fields,
     flag_of,
     look,
-    members,
     objects,
     setting,
     settings,
@@ -38,7 +37,7 @@ from toolglot.referee.readers.forms import (
 from toolglot.referee.readers.forms import (
     lenient_typed_form as _form,
 )
-from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
+from toolglot.referee.view import ChoiceView, MarkerView, Message, PartView, Role, Section, Setting, ToolView, View
 
 _CACHE: Final = "cache_control"
 
@@ -492,12 +491,25 @@ def _signature_fields(body: dict[str, Any]) -> Iterator[str]:
             yield from (f"{inner_path}.{field}" for field in _SIGNATURE_FIELDS if holder.get(field) is not None)
 
 
-def _cache_markers(body: dict[str, Any]) -> Iterator[str]:
-    """Where blocks and tools are marked, and the request itself."""
-    candidates: list[tuple[str, Any]] = [("$", body), *members(body.get("tools"), "$.tools")]
-    candidates += members(body.get("system"), "$.system")
+def _cache_markers(body: dict[str, Any]) -> Iterator[MarkerView]:
+    """The markers of tools, of blocks, and of the request itself, which is one at its end."""
+    yield from _markers(body.get("tools"), "$.tools", "tools")
+    yield from _markers(body.get("system"), "$.system", "system")
     for path, message in objects(body.get("messages"), "$.messages"):
-        candidates += members(message.get("content"), f"{path}.content")
-    for path, marked in candidates:
-        if isinstance(marked, dict) and marked.get(_CACHE) is not None:
-            yield f"{path}.{_CACHE}"
+        section: Section = "system" if message.get("role") == "system" else "messages"
+        yield from _markers(message.get("content"), f"{path}.content", section)
+    if body.get(_CACHE) is not None:
+        yield _marker(body, "$", "messages")
+
+
+def _markers(marked: Any, path: str, section: Section) -> Iterator[MarkerView]:
+    for inner_path, block in objects(marked, path):
+        is_result = block.get("type") == "tool_result"
+        if is_result:
+            yield from _markers(block.get("content"), f"{inner_path}.content", "results")
+        if block.get(_CACHE) is not None:
+            yield _marker(block, inner_path, "results" if is_result else section)
+
+
+def _marker(holder: dict[str, Any], path: str, section: Section) -> MarkerView:
+    return MarkerView(f"{path}.{_CACHE}", section, text_of(fields(holder[_CACHE]).get("ttl")))

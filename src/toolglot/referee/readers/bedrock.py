@@ -33,7 +33,9 @@ from toolglot.referee.readers.forms import (
 from toolglot.referee.readers.forms import (
     form_of as _form,
 )
-from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
+from toolglot.referee.view import ChoiceView, MarkerView, Message, PartView, Role, Section, Setting, ToolView, View
+
+_POINT: Final = "cachePoint"
 
 
 def _source(*names: str) -> Only:
@@ -231,12 +233,13 @@ def read(body: dict[str, Any]) -> View:
     config, tool_config = fields(request.get("inferenceConfig")), fields(request.get("toolConfig"))
     output, own = fields(request.get("outputConfig")), fields(request.get("additionalModelRequestFields"))
     thinking, inner_path = fields(own.get("thinking")), "$.additionalModelRequestFields.thinking"
-    markers = list[str]()
+    markers = list[MarkerView]()
+    tools = _tools(tool_config.get("tools"), markers)  # first: tools are the beginning of the prompt
     return View(
         is_continued=request.get("messages") is None,  # a stored prompt has messages of its own
         system=_system(request.get("system"), markers),
         messages=tuple(_messages(request.get("messages"), markers, found)),
-        tools=_tools(tool_config.get("tools"), markers),
+        tools=tools,
         tools_path="$.toolConfig.tools",
         choice=_choice(tool_config.get("toolChoice")),
         max_tokens=setting(config, "maxTokens", "$.inferenceConfig"),
@@ -275,7 +278,7 @@ def _choice(written: Any) -> ChoiceView | None:
     return ChoiceView(path="$.toolConfig.toolChoice", mode=mode, names=() if name is None else (name,))
 
 
-def _tools(written: Any, markers: list[str]) -> tuple[ToolView, ...] | None:
+def _tools(written: Any, markers: list[MarkerView]) -> tuple[ToolView, ...] | None:
     if not isinstance(written, list):
         return None
     tools = list[ToolView]()
@@ -285,8 +288,8 @@ def _tools(written: Any, markers: list[str]) -> tuple[ToolView, ...] | None:
         elif "systemTool" in tool:
             name = text_of(fields(tool["systemTool"]).get("name"))
             tools.append(ToolView(path=path, name=name, kind="server", type="systemTool"))
-        elif "cachePoint" in tool:
-            markers.append(path)
+        elif _POINT in tool:
+            markers.append(_marker(tool, path, "tools"))
     return tuple(tools)
 
 
@@ -303,33 +306,40 @@ def _function(spec: dict[str, Any], path: str) -> ToolView:
     )
 
 
-def _system(written: Any, markers: list[str]) -> Message | None:
+def _system(written: Any, markers: list[MarkerView]) -> Message | None:
     if not isinstance(written, list):
         return None
-    items = tuple(_blocks(written, "$.system", markers))
+    items = tuple(_blocks(written, "$.system", markers, "system"))
     return Message(role="system", path="$.system", items=items)
 
 
-def _messages(written: Any, markers: list[str], found: FormFaults) -> Iterator[Message]:
+def _messages(written: Any, markers: list[MarkerView], found: FormFaults) -> Iterator[Message]:
     for path, message in objects(written, "$.messages"):
         role = _ROLES.get(message["role"]) if isinstance(message.get("role"), str) else None
         if role is not None:
             yield Message(
                 role=role,
                 path=path,
-                items=tuple(_blocks(message.get("content"), f"{path}.content", markers)),
+                items=tuple(_blocks(message.get("content"), f"{path}.content", markers, "messages")),
                 has_content=message.get("content") is not None,
                 extra_fields=found.take(path),
             )
 
 
-def _blocks(content: Any, path: str, markers: list[str]) -> Iterator[PartView]:
+def _blocks(content: Any, path: str, markers: list[MarkerView], section: Section) -> Iterator[PartView]:
+    """The parts of content. A cache point marks the block before it."""
+    before = ""
     for inner_path, block in objects(content, path):
         kind = next(iter(block), "")
-        if kind == "cachePoint":
-            markers.append(inner_path)
+        if kind == _POINT:
+            markers.append(_marker(block, inner_path, "results" if before == "toolResult" else section))
         elif kind:
             yield _block(kind, block[kind], inner_path)
+        before = kind
+
+
+def _marker(block: dict[str, Any], path: str, section: Section) -> MarkerView:
+    return MarkerView(path, section, text_of(fields(block[_POINT]).get("ttl")))
 
 
 def _block(kind: str, value: Any, path: str) -> PartView:

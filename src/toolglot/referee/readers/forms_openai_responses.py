@@ -445,6 +445,10 @@ class _WithoutType:
         (ITEMS["item_reference"] if is_reference else MESSAGE).check(value, path, found)
 
 
+ITEM: Final = Typed(ITEMS, otherwise=_WithoutType())
+"""Any item."""
+
+
 # --- the rest ---------------------------------------------------------------------------------------
 
 _HOSTED_CHOICES: Final = (
@@ -481,7 +485,7 @@ _MODERATED: Final = Maybe(form_of({"mode": Values(("score", "block"))}, "mode"))
 BODY: Final = form_of(
     {
         "model": TEXT,
-        "input": ByKind("a string or a list of items", {str: TEXT, list: Each(Typed(ITEMS, otherwise=_WithoutType()))}),
+        "input": ByKind("a string or a list of items", {str: TEXT, list: Each(ITEM)}),
         "instructions": TEXT_OR_NULL,
         "tools": Each(Typed(TOOLS)),
         "tool_choice": Maybe(_CHOICE),

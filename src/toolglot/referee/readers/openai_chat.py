@@ -11,14 +11,13 @@ from toolglot.referee.readers.forms import (
     fields,
     flag_of,
     look,
-    members,
     named_schema,
     objects,
     setting,
     settings,
     text_of,
 )
-from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
+from toolglot.referee.view import ChoiceView, MarkerView, Message, PartView, Role, Section, Setting, ToolView, View
 
 _ROLES: Final[dict[str, Role]] = {
     "system": "system",
@@ -83,6 +82,9 @@ def read(body: dict[str, Any]) -> View:
         cache_markers=tuple(_cache_markers(body)),
         shapes=tuple(found.shapes),
     )
+
+
+_MARKED: Final[dict[str, Section]] = {"system": "system", "developer": "system", "tool": "results"}
 
 
 def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
@@ -292,13 +294,19 @@ def _output_schema(response_format: dict[str, Any]) -> ToolView | None:
     return named_schema(fields(response_format.get("json_schema")), "$.response_format.json_schema")
 
 
-def _cache_markers(body: dict[str, Any]) -> Iterator[str]:
-    candidates: list[tuple[str, Any]] = [
-        *members(body.get("tools"), "$.tools"),
-        *members(body.get("messages"), "$.messages"),
-    ]
+def _cache_markers(body: dict[str, Any]) -> Iterator[MarkerView]:
+    """The markers of tools, messages and parts, and of the request itself, which is one at its end."""
+    for path, tool in objects(body.get("tools"), "$.tools"):
+        yield from _marker(tool, path, "tools")
+        yield from _marker(fields(tool.get("function")), f"{path}.function", "tools")
     for path, message in objects(body.get("messages"), "$.messages"):
-        candidates += members(message.get("content"), f"{path}.content")
-    for path, marked in candidates:
-        if isinstance(marked, dict) and marked.get("cache_control") is not None:
-            yield f"{path}.cache_control"
+        section = _MARKED.get(text_of(message.get("role")) or "", "messages")
+        for inner_path, part in objects(message.get("content"), f"{path}.content"):
+            yield from _marker(part, inner_path, section)
+        yield from _marker(message, path, section)
+    yield from _marker(body, "$", "messages")
+
+
+def _marker(holder: dict[str, Any], path: str, section: Section) -> Iterator[MarkerView]:
+    if holder.get("cache_control") is not None:
+        yield MarkerView(f"{path}.cache_control", section, text_of(fields(holder["cache_control"]).get("ttl")))

@@ -11,7 +11,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Conversation, ToolResult, ToolSpec, Turn
-from toolglot.conversation.cache_markers import is_marker, markers_of, marking_of, may_have_markers, without_markers
+from toolglot.conversation.cache_markers import (
+    is_marker,
+    markers_of,
+    marking_of,
+    may_have_markers,
+    why_no_markers,
+    without_markers,
+)
 from toolglot.render.context import RenderContext
 
 
@@ -36,6 +43,8 @@ def drop_refused_markers(conversation: Conversation, ctx: RenderContext) -> Conv
     if not remover.count:
         return conversation
     reason = f"cache markers are not accepted {ctx.rule('request.cache_markers')}"
+    if ctx.profile.cache.style == "automatic":
+        reason += f"; {why_no_markers(ctx.profile)}"
     ctx.report(
         "dropped",
         reason if remover.count == 1 else f"{reason} ({remover.count} times)",

@@ -30,9 +30,10 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
-from toolglot.conversation.cache_markers import is_marker
+from toolglot.conversation.cache_markers import is_marker, marking_of, why_no_markers, with_field, with_markers_of
 from toolglot.profiles import resolve
 from toolglot.render.content.cache_markers import report_lost_marker
+from toolglot.render.content.marker_carrying import carries_markers
 from toolglot.render.content.reasoning import forget_item_ids
 from toolglot.render.context import RenderContext, unless_same
 
@@ -173,7 +174,7 @@ def _strip_block(block: Block, turn: Turn, is_own: bool, ctx: RenderContext, tal
         return block
     if block.protocol == ctx.profile.protocol and (is_own or ctx.is_native or isinstance(block, Opaque)):
         return block
-    return _text_of_foreign_block(block, turn, tally)
+    return _text_of_foreign_block(block, turn, ctx, tally)
 
 
 def _without_signature(block: Any, turn: Turn, tally: _Tally) -> Any:
@@ -211,26 +212,48 @@ def _strip_result(result: ToolResult, turn: Turn, ctx: RenderContext, tally: _Ta
 def _strip_parts(parts: Iterable[ResultPart], turn: Turn, ctx: RenderContext, tally: _Tally) -> Iterable[ResultPart]:
     for part in parts:
         if isinstance(part, Opaque) and part.protocol != ctx.profile.protocol:
-            text = _text_of_foreign_block(part, turn, tally)
+            text = _text_of_foreign_block(part, turn, ctx, tally)
             if text is not None:
                 yield text
         else:
             yield part
 
 
-def _text_of_foreign_block(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | None:
+def _text_of_foreign_block(block: Opaque | ServerTool, turn: Turn, ctx: RenderContext, tally: _Tally) -> Text | None:
     """The content of another provider's own block as text."""
     if isinstance(block, ServerTool):
         tally.add(f"converted: a block of a server tool of {block.protocol} became text", turn)
+        block = _with_marker_outside(block, turn, ctx, tally)
         encoded = msgspec.json.encode(_without_ciphers(block.value)).decode()
-        return Text(f"[{block.name or 'server tool'} {block.phase}] {encoded}")
+        return _with_markers(Text(f"[{block.name or 'server tool'} {block.phase}] {encoded}"), block, ctx)
     text = "\n".join(_texts_in(block.value)) if block.text is None else block.text
     if text:
         tally.add(f"converted: a {block.kind or 'block'} of {block.protocol} became text", turn)
-        return Text(text)
-    weight = "housekeeping" if is_marker(block) else "dropped"
-    tally.add(f"{weight}: {block.kind or 'a block'} of {block.protocol} cannot be expressed for this target", turn)
+        return _with_markers(Text(text), block, ctx)
+    if is_marker(block):
+        tally.add(f"housekeeping: {why_no_markers(ctx.profile)}; {block.kind} was dropped", turn)
+    else:
+        tally.add(f"dropped: {block.kind or 'a block'} of {block.protocol} cannot be expressed for this target", turn)
     return None
+
+
+def _with_marker_outside(block: ServerTool, turn: Turn, ctx: RenderContext, tally: _Tally) -> ServerTool:
+    """A block of a server tool without the cache marker in it, which would be part of its text: carried, or dropped."""
+    marking, value = marking_of(block.protocol), block.value
+    if marking is None or not isinstance(value, dict) or marking.field not in value:
+        return block
+    block = replace(block, value={key: inner for key, inner in value.items() if key != marking.field})
+    if value[marking.field] is None:
+        return block
+    if carries_markers(ctx):
+        ctx.cache_markers += 1
+        return with_field(block, value[marking.field], block.protocol)
+    tally.add(f"housekeeping: {why_no_markers(ctx.profile)}; {marking.field} on a block was dropped", turn)
+    return block
+
+
+def _with_markers(text: Text, block: Opaque | ServerTool, ctx: RenderContext) -> Text:
+    return with_markers_of(text, (block,)) if ctx.cache_markers else text
 
 
 def _texts_in(value: Any) -> Iterable[str]:

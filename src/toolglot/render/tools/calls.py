@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
@@ -23,6 +24,8 @@ from toolglot.render.tools.omitted_ids import OmittedIds
 from toolglot.render.tools.tool_table import ToolTable
 
 _CLASP_PREFIX: Final = "fc_"
+_NAME: Final = attrgetter("name")
+_IS_ERROR: Final = attrgetter("is_error")
 MANY: Final = 4
 """From this many calls on, assigning ids all at once is faster than one by one."""
 
@@ -44,12 +47,12 @@ def emit_calls(
     """The turns as they are sent, made one by one on demand."""
     if plain is not None and table.is_plain and ctx.profile.ids.written:
         if _all_ids_stay(plain, projection, ctx):
-            ctx.has_errors = any(result.is_error for result in plain.results)
+            ctx.has_errors = any(map(_IS_ERROR, plain.results))
             return turns
         swapped = _swap_prefixes(plain, projection, ctx)
         if swapped is not None:
             ctx.has_new_ids = list(swapped) != list(swapped.values())
-            ctx.has_errors = any(result.is_error for result in plain.results)
+            ctx.has_errors = any(map(_IS_ERROR, plain.results))
             return [_swap_ids(turn, swapped) for turn in turns] if ctx.has_new_ids else turns
     else:
         _assign_all(turns, projection)
@@ -70,9 +73,9 @@ def _assign_all(turns: Iterable[Turn], projection: Projection) -> None:
 def _all_ids_stay(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
     """Whether every name and every id of plain turns is sent unchanged."""
     rule = ctx.profile.results.name
-    if rule == "required" and not all(result.name for result in plain.results):
+    if rule == "required" and not all(map(_NAME, plain.results)):
         return False
-    if rule == "refused" and any(result.name for result in plain.results):
+    if rule == "refused" and any(map(_NAME, plain.results)):
         return False
     return projection.adopt(plain.call_ids)
 
@@ -81,7 +84,7 @@ def _swap_prefixes(plain: PlainTurns, projection: Projection, ctx: RenderContext
     """The new ids of plain turns, if only their prefixes have to change; None if more has to."""
     if len(plain.calls) < MANY or ctx.is_native or ctx.profile.results.name in ("required", "wanted"):
         return None
-    return None if any(result.name for result in plain.results) else projection.swap(plain.call_ids)
+    return None if any(map(_NAME, plain.results)) else projection.swap(plain.call_ids)
 
 
 def _emit_turn(

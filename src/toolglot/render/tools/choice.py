@@ -71,11 +71,13 @@ def _fit(
 
 
 def _names_in_turns(turns: tuple[Turn, ...]) -> set[str]:
-    """The tools that the turns define, where the target reads that."""
+    """The tools that the turns define, where the target reads that: in the result of a search, not of a function."""
     found: set[str] = set()
+    functions: set[str] = set()
     for turn in turns:
+        functions.update([call.id for call in turn.calls if call.type == "function"])
         for block in turn.blocks:
-            content = block.content if isinstance(block, ToolResult) else ()
+            content = block.content if isinstance(block, ToolResult) and block.call_id not in functions else ()
             parts = block.added if isinstance(block, ToolChange) else content if isinstance(content, tuple) else ()
             found |= {part.name for part in parts if isinstance(part, ToolReference) and part.definition is not None}
     return found

@@ -100,9 +100,15 @@ def _runnable_tools(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: R
             raise ServerToolError(
                 f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {ctx.profile.title} cannot run it",
                 path=path,
-                hint='remove the tool, or set the policy server_tools to "drop"',
+                hint=_hint_for(tool),
             )
     return found
+
+
+def _hint_for(tool: ToolSpec) -> str:
+    hint = 'remove the tool, or set the policy server_tools to "drop"'
+    is_search = tool.type.lower().replace("_", "").startswith(("websearch", "webfetch", "googlesearch", "urlcontext"))
+    return f"{hint}, or let the gateway search: [web_search] in its configuration" if is_search else hint
 
 
 def _may_drop(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext) -> bool:

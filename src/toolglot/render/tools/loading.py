@@ -6,6 +6,8 @@ For any other target:
 
 - a tool that is not loaded is not declared; one that is loaded is declared from then on, behind those that are there,
   in the order in which they were loaded, so that a longer history only adds tools at the end (law 5);
+- where the turns may define tools (`defined`), it is defined behind the turn that loaded it instead, so that the list
+  of tools, which the prompt begins with, stays as it is in the provider's cache;
 - a reference, and a change of the tools, becomes text that names the tools as the model knows them;
 - a tool that the history calls is declared too; a tool that was removed stays declared, because the history may call it
   and a shorter list would change the start of the request: the text says that it may not be called any more.
@@ -57,8 +59,9 @@ _ABOUT: Final = 200
 _SHOWN_NAMES: Final = 8
 
 
-_Way = Literal["declared", "referenced", "inline"]
-"""A loaded tool is declared like any other, or it stays deferred and the turns refer to it, or the turns define it."""
+_Way = Literal["declared", "referenced", "inline", "joined"]
+"""A loaded tool is declared like any other, or it stays deferred and the turns refer to it, or the turns define it: in
+the client's own words, or in a turn of their own (`joined`)."""
 
 
 class ToolLoading:
@@ -68,7 +71,10 @@ class ToolLoading:
         self._ctx = ctx
         self._forms = _usable_forms(tools, ctx)
         self._tools = tools
-        self._declared = {tool_key(tool): tool for tool in reversed(tools) if tool.issuer is None}
+        self._joins = not ctx.is_native and "defined" in self._forms
+        self._declared = {
+            tool_key(tool): tool for tool in reversed(tools) if tool.issuer is None and not self._is_placeholder(tool)
+        }
         may_defer = "declared" in self._forms
         self._keeps = may_defer and not all(tool.deferred for tool in tools)  # not all tools may be deferred
         self._is_start = self._lacks_search() or (
@@ -85,10 +91,17 @@ class ToolLoading:
         """The block that loaded a tool and so decides how it reaches the target: later ones change nothing (law 5)."""
         self._names: dict[Key, None] = dict.fromkeys(self._declared)
         """All tools of the conversation, declared, defined or called."""
+        self._fresh: list[Key] = []
+        """The tools that the last turn loaded."""
+        self._definitions: dict[Key, ToolSpec] = {}
+        """The tools that turns of their own define, as the target sees them."""
         self.late: frozenset[Key] = frozenset()
         """The tools that are declared because they were loaded, once that is known (`declared_tools`)."""
         self.called_first: dict[Key, None] = {}
         """Tools that are called before any tool is loaded, and are not deferred themselves."""
+
+    def _is_placeholder(self, tool: ToolSpec) -> bool:
+        return not self._ctx.is_native and tool.name in PLACEHOLDERS
 
     # --- what the turns load ------------------------------------------------------------------------
 
@@ -104,6 +117,7 @@ class ToolLoading:
 
     def _take(self, turn: Turn) -> None:
         """Add what a turn loads. What is said about it depends only on the turns so far (law 5)."""
+        self._fresh = []
         for block in turn.blocks:
             if type(block) is ToolCall:
                 self.call(tool_key(block))
@@ -127,6 +141,7 @@ class ToolLoading:
             if key not in self._loaded and (key in self._defined or key in self._declared):
                 self._loaded[key] = "declared"
                 self._loaders[key] = block
+                self._fresh.append(key)
 
     def _define(self, key: Key, tool: ToolSpec) -> None:
         """Add a tool that the turns define. One that the model sees already stays as it is (law 5)."""
@@ -174,6 +189,43 @@ class ToolLoading:
                 blocks.append(block)
         kept = unless_same(tuple(blocks), turn.blocks)
         return turn if kept is turn.blocks else replace(turn, blocks=kept)
+
+    def joined_turns(self, turn: Turn) -> tuple[Turn, ...]:
+        """The turn behind one that was just fitted: it defines what that one loaded. Its definitions come later, once
+        the tools have their form (`define_joined_tools`)."""
+        if not self._joins:
+            return ()
+        joined = [key for key in self._fresh if self._loaded[key] == "declared" and self._is_late(key)]
+        if not joined:
+            return ()
+        self._loaded.update(dict.fromkeys(joined, "joined"))
+        change = ToolChange(tuple([ToolReference(name, namespace) for namespace, name in joined]))
+        return (Turn("developer", (change,), key=f"{turn.key}+tools"),)
+
+    def _is_late(self, key: Key) -> bool:
+        """Whether a tool is not declared from the start."""
+        declared = self._declared.get(key)
+        return declared is None or (declared.deferred and not self._is_start)
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether turns of their own define tools."""
+        return "joined" in self._loaded.values()
+
+    def take_joined(self, keys: Sequence[Key], emitted: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+        """The tools that are declared, without those that turns define."""
+        joined = {key for key, way in self._loaded.items() if way == "joined"}
+        if not joined:
+            return emitted
+        listed = list(zip(keys, emitted, strict=True))
+        self._definitions = {key: tool for key, tool in listed if key in joined}
+        return tuple([tool for key, tool in listed if key not in joined])
+
+    def define(self, change: ToolChange) -> ToolChange:
+        """A change with the definitions of its tools. One that was dropped after all is left out."""
+        found = [self._definitions.get(tool_key(reference)) for reference in change.added]
+        tools = [tool for tool in found if tool is not None]
+        return replace(change, added=tuple([ToolReference(tool.name, tool.namespace, tool) for tool in tools]))
 
     def without_additions(self, turn: Turn) -> Turn | None:
         """A leading turn without the tools that it adds, which are declared with the others; None if that is all."""
@@ -287,9 +339,9 @@ class ToolLoading:
             elif not tool.deferred or tool.issuer is not None:
                 tools.append(tool)
                 in_place.add(key)
-            elif not self._ctx.is_native and tool.name in PLACEHOLDERS:
+            elif self._is_placeholder(tool):
                 withheld.append(tool.name)
-            elif self._loaded.get(key) != "declared" and self._keeps and not lacks_search:
+            elif self._loaded.get(key) not in ("declared", "joined") and self._keeps and not lacks_search:
                 tools.append(tool)
                 in_place.add(key)
             elif self._is_start:
@@ -336,8 +388,13 @@ class ToolLoading:
         if withheld:
             reason = f"tools that are not loaded are not declared {ctx.rule('tools.deferred')}: {_list(withheld)}"
             ctx.report("deferred", reason, "renderer", path="$.tools")
-        if late:
-            reason = f"tools that were loaded later are declared behind the others: {_list(key[1] for key in late)}"
+        joined = [key[1] for key in late if self._loaded[key] == "joined"]
+        behind = [key[1] for key in late if self._loaded[key] != "joined"]
+        if joined:
+            reason = f"tools are defined where they were loaded {ctx.rule('tools.deferred')}: {_list(joined)}"
+            ctx.report("converted", reason, "renderer", path="$.tools")
+        if behind:
+            reason = f"tools that were loaded later are declared behind the others: {_list(behind)}"
             ctx.report("converted", reason, "renderer", path="$.tools")
 
 
@@ -395,8 +452,27 @@ def load_tools(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     is_strict = ctx.profile.turns.system_inside != "anywhere"
     leading = [kept for turn in turns[:head] if (kept := loading.without_additions(turn)) is not None]
     fitted = [loading.fit_turn(turn, is_leading=is_strict) for turn in leading]
-    fitted += [loading.fit_turn(turn, is_leading=False) for turn in turns[head:]]
+    for turn in turns[head:]:
+        fitted.append(loading.fit_turn(turn, is_leading=False))
+        fitted += loading.joined_turns(turn)
     return unless_same(tuple(fitted), turns)
+
+
+def define_joined_tools(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
+    """The turns with the definitions of the tools that join at them."""
+    loading = ctx.loading
+    if loading is None or not loading.has_joined:
+        return turns
+    defined = [_with_definitions(turn, loading) for turn in turns]
+    return unless_same(tuple([turn for turn in defined if turn is not None]), turns)
+
+
+def _with_definitions(turn: Turn, loading: ToolLoading) -> Turn | None:
+    if not any(isinstance(block, ToolChange) for block in turn.blocks):
+        return turn
+    blocks = [loading.define(block) if isinstance(block, ToolChange) else block for block in turn.blocks]
+    kept = tuple([block for block in blocks if not isinstance(block, ToolChange) or block.added])
+    return replace(turn, blocks=kept) if kept else None
 
 
 def undefer_if_all_are(tools: Sequence[EmittedTool], ctx: RenderContext) -> Sequence[EmittedTool]:

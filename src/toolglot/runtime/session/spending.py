@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Reply, ToolSpec, Turn, Usage
-from toolglot.conversation.plausible_usage import IMPLAUSIBLE, plausible_usage
+from toolglot.conversation.plausible_usage import IMPLAUSIBLE, plausible_usage, with_cached_input
 from toolglot.conversation.report import Entry
 from toolglot.conversation.token_estimates import estimate_input, estimate_tokens
 from toolglot.errors import InputError
@@ -100,6 +100,8 @@ def measure_reply(
     """The tokens of a reply to these turns. A failed one counts what its provider reports, or what it contains."""
     reported = plausible_usage(reply.usage)
     notes = (IMPLAUSIBLE,) if reported != reply.usage else ()
+    if reported is not None:
+        reported = with_cached_input(reported)
     known = reported if reported is not None else Usage()
     is_whole = bool(known.input_tokens) and (bool(known.output_tokens) or not reply.turn.blocks)
     if is_whole or not (is_answer or reply.turn.blocks):

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
 from toolglot.simulator.accepted_request import AcceptedRequest
+from toolglot.simulator.prompt_cache import PromptBlock, as_list, in_message, marked_block, ttl_of
 from toolglot.simulator.protocols.base import (
     BOUND_ELSEWHERE,
     ReplyContext,
@@ -26,7 +28,7 @@ from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse_event
 from toolglot.simulator.replies.wordings import first_field
-from toolglot.simulator.scripts.plan import ReplyPlan, SimulatedPage, tokens_of
+from toolglot.simulator.scripts.plan import ReplyPlan, SimulatedPage, tokens_of, uncached_tokens
 
 _NAME: Final = "anthropic"
 _CREATED: Final = "2026-01-31T00:00:00Z"
@@ -100,6 +102,34 @@ def _check_binding(block: Fields, prefix: Any, model: str, signer: Signer) -> st
     if signature is None or signature.model != digest(model):
         return None
     return BOUND_ELSEWHERE if signature.prefix != digest(prefix) else None
+
+
+# --- the prompt cache -------------------------------------------------------------------------------
+
+
+def _message_block(role: Any, block: Any, settings: str) -> PromptBlock:
+    section: Any = "results" if isinstance(block, dict) and block.get("type") == "tool_result" else "messages"
+    return marked_block(section, block, f"{role} {settings}")
+
+
+def _prompt_blocks(body: Fields) -> list[PromptBlock]:
+    """Tools, system, messages. Deferred tools are no part of it. Another `tool_choice` or thinking leaves the caches of
+    tools and system, and costs those of the messages. A marker of the request itself is one on its last block."""
+    tools = [tool for _, tool in objects(body.get("tools")) if tool.get("defer_loading") is not True]
+    blocks = [marked_block("tools", tool) for tool in tools]
+    blocks += [marked_block("system", block) for block in _text_blocks(body.get("system"))]
+    settings = digest([body.get("tool_choice"), body.get("thinking")]).hex()
+    for _, message in objects(body.get("messages")):
+        contents = _text_blocks(message.get("content"))
+        blocks += in_message(message, [_message_block(message.get("role"), block, settings) for block in contents])
+    if body.get("cache_control") is not None and blocks and blocks[-1].marker is None:
+        blocks[-1] = replace(blocks[-1], marker=ttl_of(body["cache_control"]))
+    return blocks
+
+
+def _text_blocks(content: Any) -> list[Any]:
+    """Content as blocks: a string is one."""
+    return [{"type": "text", "text": block} if isinstance(block, str) else block for block in as_list(content)]
 
 
 # --- compaction -------------------------------------------------------------------------------------
@@ -250,6 +280,9 @@ class _Anthropic(SimulatedProtocol):
                     return returned_refusal(f"{path}: {problem}", path)
         return None
 
+    def prompt_blocks(self, body: Fields) -> list[PromptBlock]:
+        return _prompt_blocks(body)
+
     def compaction_body(self, context: ReplyContext, *, is_path: bool) -> Fields | None:
         body, edit = context.request.body, _compact_edit(context.request.body)
         is_due = edit is not None and edit.get("pause_after_compaction") is True and _is_above_trigger(body, edit)
@@ -288,7 +321,7 @@ class _Anthropic(SimulatedProtocol):
             "stop_reason": self.stop_reasons[plan.stop],
             "stop_sequence": None,
             "usage": {
-                "input_tokens": usage.input_tokens or 0,
+                "input_tokens": uncached_tokens(usage),
                 "cache_creation_input_tokens": usage.cache_write_tokens or 0,
                 "cache_read_input_tokens": usage.cache_read_tokens or 0,
                 "output_tokens": usage.output_tokens or 0,

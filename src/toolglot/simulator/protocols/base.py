@@ -17,6 +17,7 @@ from toolglot.conversation import StopReason
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.accepted_request import AcceptedRequest
+from toolglot.simulator.prompt_cache import PromptBlock
 from toolglot.simulator.replies.faults import CHAT_ONLY, STREAM_ONLY, Fault
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer
@@ -90,6 +91,10 @@ class SimulatedProtocol:
         """Why the provider fails on what its model wrote; None if it does not."""
         return None
 
+    def prompt_blocks(self, body: Fields) -> list[PromptBlock]:
+        """The prompt of a request in the order in which the provider caches it; empty if it has no cache."""
+        return []
+
     def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
         """A plan as the body that the provider would send: native ids, fields and words, signed where it signs."""
         raise NotImplementedError
@@ -101,6 +106,10 @@ class SimulatedProtocol:
     def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
         """The reply to a request for embeddings, or why it is refused."""
         raise NotImplementedError
+
+    def not_embedding(self, model: str) -> Refusal:
+        """Why a model that writes has no embeddings."""
+        return Refusal(kind="bad_request", message=f"the model '{model}' does not support embeddings", param="model")
 
     def stream_frames(self, job: StreamJob) -> list[bytes]:
         """The events of a stream, each in bytes."""

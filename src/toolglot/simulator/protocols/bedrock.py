@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
+from toolglot.simulator.prompt_cache import PromptBlock, Section, as_list, in_message, plain_block, ttl_of
 from toolglot.simulator.protocols import cohere
 from toolglot.simulator.protocols.base import (
     BOUND_ELSEWHERE,
@@ -22,7 +25,7 @@ from toolglot.simulator.replies.ids import call_id
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.vectors import EmbeddingCheck, check_texts, refused, simulated_tokens, simulated_vector
-from toolglot.simulator.scripts.plan import ReplyPlan
+from toolglot.simulator.scripts.plan import ReplyPlan, uncached_tokens
 
 _NAME: Final = "bedrock"
 _PURPOSE: Final = "bedrock thinking"
@@ -42,6 +45,17 @@ def _check_reasoning(reasoning: Any, prefix: Any, profile: Profile, signer: Sign
         return "Invalid `signature` in `thinking` block"
     is_bound = "prefix" in profile.reasoning.bound_to and signature.model == digest(profile.model)
     return BOUND_ELSEWHERE if is_bound and signature.prefix != digest(prefix) else None
+
+
+def _add_blocks(blocks: list[PromptBlock], section: Section, items: Any, context: str = "") -> None:
+    """Add content; a `cachePoint` marks the block before it."""
+    for item in as_list(items):
+        if isinstance(item, dict) and item.get("cachePoint") is not None:
+            if blocks:
+                blocks[-1] = replace(blocks[-1], marker=ttl_of(item["cachePoint"]))
+        else:
+            is_result = isinstance(item, dict) and "toolResult" in item
+            blocks.append(plain_block("results" if is_result else section, item, context))
 
 
 def _next_message(_message: Any, violation: Violation) -> str:
@@ -85,6 +99,19 @@ class _Bedrock(SimulatedProtocol):
                     return returned_refusal(f"The model returned the following errors: {where}: {problem}")
         return None
 
+    def prompt_blocks(self, body: Fields) -> list[PromptBlock]:
+        blocks: list[PromptBlock] = []
+        config, more = body.get("toolConfig") or {}, body.get("additionalModelRequestFields")
+        _add_blocks(blocks, "tools", config.get("tools"))
+        _add_blocks(blocks, "system", body.get("system"))
+        thinking = more.get("thinking") if isinstance(more, dict) else None
+        settings = digest([config.get("toolChoice"), thinking]).hex()
+        for _, message in objects(body.get("messages")):
+            first = len(blocks)
+            _add_blocks(blocks, "messages", message.get("content"), f"{message.get('role')} {settings}")
+            blocks[first:] = in_message(message, blocks[first:])
+        return blocks
+
     def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
         request, usage = context.request, plan.usage
         content: list[Fields] = []
@@ -101,7 +128,13 @@ class _Bedrock(SimulatedProtocol):
         return {
             "output": {"message": {"role": "assistant", "content": content}},
             "stopReason": self.stop_reasons[plan.stop],
-            "usage": {"inputTokens": read, "outputTokens": written, "totalTokens": read + written},
+            "usage": {
+                "inputTokens": uncached_tokens(usage),
+                "outputTokens": written,
+                "totalTokens": read + written,
+                "cacheReadInputTokens": usage.cache_read_tokens or 0,
+                "cacheWriteInputTokens": usage.cache_write_tokens or 0,
+            },
             "metrics": {"latencyMs": 1},
         }
 

@@ -48,12 +48,13 @@ class _Cohere(SimulatedProtocol):
             content.append({"type": "text", "text": plan.text})
         if content:
             message["content"] = content
+        cached = {"cached_tokens": usage.cache_read_tokens} if usage.cache_read_tokens else {}
         counts = {"input_tokens": usage.input_tokens or 0, "output_tokens": usage.output_tokens or 0}
         return {
             "id": hexadecimal(request.id_seed, "reply", 32),
             "finish_reason": self.stop_reasons[plan.stop],
             "message": message,
-            "usage": {"billed_units": dict(counts), "tokens": counts},
+            "usage": {"billed_units": dict(counts), "tokens": counts, **cached},
         }
 
     def model_entry(self, name: str, now: int) -> Fields:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
+from toolglot.simulator.prompt_cache import PromptBlock, as_list, plain_block
 from toolglot.simulator.protocols.base import (
     ReplyContext,
     SimulatedProtocol,
@@ -160,6 +161,12 @@ class _Gemini(SimulatedProtocol):
                     return returned_refusal(problem, f"contents[{index}].parts[{at}].thoughtSignature")
         return None
 
+    def prompt_blocks(self, body: Fields) -> list[PromptBlock]:
+        instruction = body.get("systemInstruction") or body.get("system_instruction")
+        blocks = [plain_block("system", part) for part in as_list(instruction)]
+        blocks += [plain_block("tools", tool) for tool in as_list(body.get("tools"))]
+        return [*blocks, *(plain_block("messages", content) for content in as_list(body.get("contents")))]
+
     def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
         request, usage = context.request, plan.usage
         parts: list[Fields] = []
@@ -178,13 +185,16 @@ class _Gemini(SimulatedProtocol):
         counts = {"promptTokenCount": usage.input_tokens or 0, "candidatesTokenCount": written}
         if thought:
             counts["thoughtsTokenCount"] = thought
+        total = sum(counts.values())
+        if usage.cache_read_tokens:
+            counts["cachedContentTokenCount"] = usage.cache_read_tokens
         content = {"parts": parts, "role": "model"}
         candidate: Fields = {"content": content, "finishReason": self.stop_reasons[plan.stop], "index": 0}
         if plan.search:
             candidate["groundingMetadata"] = _grounding(plan)
         return {
             "candidates": [candidate],
-            "usageMetadata": {**counts, "totalTokenCount": sum(counts.values())},
+            "usageMetadata": {**counts, "totalTokenCount": total},
             "modelVersion": request.model,
             "responseId": hexadecimal(request.id_seed, "reply", 22),
         }
@@ -208,6 +218,10 @@ class _Gemini(SimulatedProtocol):
 
     def token_count(self, count: int) -> Fields:
         return {"totalTokens": count}
+
+    def not_embedding(self, model: str) -> Refusal:
+        message = f"models/{model} is not found for API version v1beta, or is not supported for embedContent."
+        return Refusal(kind="not_found", message=f"{message} Call ListModels to see the models and their methods.")
 
     def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
         is_batch = "requests" in body

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
+from toolglot.conversation import Usage
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.accepted_request import AcceptedRequest
-from toolglot.simulator.protocols.base import ReplyContext, SimulatedProtocol, SimulatedRoute
+from toolglot.simulator.prompt_cache import PromptBlock, Section, as_list, marked_block, plain_block
+from toolglot.simulator.protocols.base import ReplyContext, SimulatedProtocol, SimulatedRoute, objects
 from toolglot.simulator.replies.faults import Fault
 from toolglot.simulator.replies.ids import call_id, hexadecimal, letters
 from toolglot.simulator.replies.refusals import Refusal
@@ -28,6 +31,30 @@ from toolglot.simulator.scripts.plan import PlannedCall, ReplyPlan
 _NAME: Final = "openai_chat"
 _OPENAI: Final = "openai"
 _DONE: Final = b"data: [DONE]\n\n"
+
+
+# --- the prompt cache -------------------------------------------------------------------------------
+
+_SECTIONS: Final[dict[Any, Section]] = {"system": "system", "developer": "system", "tool": "results"}
+
+
+def _prompt_blocks(body: Fields) -> list[PromptBlock]:
+    """Tools, the schema of the output, messages. A part of the content is a block; the rest of a message is one too."""
+    blocks = [marked_block("tools", tool) for _, tool in objects(body.get("tools"))]
+    blocks += [plain_block("tools", form) for form in as_list(body.get("response_format"))]
+    for _, message in objects(body.get("messages")):
+        section = _SECTIONS.get(message.get("role"), "messages")
+        parts = [
+            part if isinstance(part, dict) else {"type": "text", "text": part}
+            for part in as_list(message.get("content"))
+        ]
+        rest = {key: value for key, value in message.items() if key != "content"}
+        whole = marked_block(section, rest)
+        blocks.append(replace(whole, marker=None) if parts else whole)
+        blocks += [marked_block(section, part) for part in parts]
+        if whole.marker is not None and parts:
+            blocks[-1] = replace(blocks[-1], marker=whole.marker)
+    return blocks
 
 
 # --- replies ----------------------------------------------------------------------------------------
@@ -62,8 +89,19 @@ def _usage(request: AcceptedRequest, plan: ReplyPlan) -> Fields:
     counts["total_tokens"] = sum(counts.values())
     if request.provider != "mistral":
         counts["prompt_tokens_details"] = {"cached_tokens": usage.cache_read_tokens or 0}
+        counts |= _cached_beside(request.provider, usage)
+        if usage.cache_write_tokens:
+            counts["prompt_tokens_details"]["cache_write_tokens"] = usage.cache_write_tokens
         counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens or 0}
     return counts
+
+
+def _cached_beside(provider: str, usage: Usage) -> Fields:
+    """The fields of their own in which DeepSeek and Moonshot count cached tokens."""
+    read = usage.cache_read_tokens or 0
+    if provider == "deepseek":
+        return {"prompt_cache_hit_tokens": read, "prompt_cache_miss_tokens": (usage.input_tokens or 0) - read}
+    return {"cached_tokens": read} if provider == "kimi" and read else {}
 
 
 def _clear_ids(body: Fields) -> None:
@@ -184,6 +222,9 @@ class _Chat(SimulatedProtocol):
     body_faults = {"empty_ids": _clear_ids}
     has_chat_faults = True
 
+    def prompt_blocks(self, body: Fields) -> list[PromptBlock]:
+        return _prompt_blocks(body)
+
     def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
         request = context.request
         message: Fields = {"role": "assistant", "content": _content(request, plan)}
@@ -218,6 +259,10 @@ class _Chat(SimulatedProtocol):
             chunks = _join_calls(chunks)
         _apply_fault(chunks, job.fault)
         return [*map(sse_event, chunks), *([_DONE] if b"[DONE]" in data else [])]
+
+    def not_embedding(self, model: str) -> Refusal:
+        message = "You are not allowed to generate embeddings from this model"
+        return Refusal(kind="bad_request", message=message, status=403)
 
     def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
         size_field = profile.embeddings.dimensions_field

@@ -11,6 +11,7 @@ from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
 from toolglot.simulator.accepted_request import AcceptedRequest
+from toolglot.simulator.prompt_cache import PromptBlock, as_list, plain_block
 from toolglot.simulator.protocols.base import (
     ReplyContext,
     SimulatedProtocol,
@@ -87,9 +88,10 @@ def _wrong_prefix(item: Any, violation: Violation) -> str:
 def _usage(plan: ReplyPlan) -> Fields:
     usage = plan.usage
     read, written = usage.input_tokens or 0, usage.output_tokens or 0
+    cached = {"cached_tokens": usage.cache_read_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
     return {
         "input_tokens": read,
-        "input_tokens_details": {"cached_tokens": usage.cache_read_tokens or 0},
+        "input_tokens_details": cached,
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": read + written,
@@ -169,6 +171,13 @@ def _call_item(request: AcceptedRequest, index: int, call: PlannedCall, stem: st
     return {"id": f"fc_{stem}", "type": "function_call", "arguments": call.text, **fields}
 
 
+def _repeated_tool(tool: Any) -> Any:
+    """A tool as a response repeats it."""
+    if not isinstance(tool, dict) or tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": True, **tool}
+
+
 class _Responses(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"(?:/v1)?/responses", _NAME, target=_NAME),
@@ -236,6 +245,15 @@ class _Responses(SimulatedProtocol):
                     return returned_refusal(f"Item '{id}' of type 'function_call' {lacks}", "input")
         return None
 
+    def prompt_blocks(self, body: Fields) -> list[PromptBlock]:
+        text = body.get("text")
+        blocks = [plain_block("tools", tool) for _, tool in objects(body.get("tools"))]
+        blocks += [
+            plain_block("tools", form) for form in as_list(text.get("format") if isinstance(text, dict) else None)
+        ]
+        blocks += [plain_block("system", words) for words in as_list(body.get("instructions"))]
+        return [*blocks, *(plain_block("messages", item) for item in as_list(body.get("input")))]
+
     def compaction_body(self, context: ReplyContext, *, is_path: bool) -> Fields | None:
         body = context.request.body
         items = [item for _, item in objects(body.get("input"))]
@@ -266,6 +284,7 @@ class _Responses(SimulatedProtocol):
             "created_at": context.now,
             "status": status,
             "background": False,
+            "completed_at": context.now if status == "completed" else None,
             "error": {"code": "server_error", "message": "The model failed."} if status == "failed" else None,
             "incomplete_details": {"reason": cut_by} if cut_by is not None else None,
             "instructions": body.get("instructions"),
@@ -276,18 +295,25 @@ class _Responses(SimulatedProtocol):
                 *_items(context, plan, status),
             ],
             "parallel_tool_calls": body.get("parallel_tool_calls", True),
-            "previous_response_id": None,
+            "previous_response_id": body.get("previous_response_id"),
+            "prompt_cache_key": body.get("prompt_cache_key"),
+            "safety_identifier": body.get("safety_identifier"),
+            "service_tier": body.get("service_tier") or "default",
+            "presence_penalty": body.get("presence_penalty") or 0.0,
+            "frequency_penalty": body.get("frequency_penalty") or 0.0,
+            "top_logprobs": body.get("top_logprobs") or 0,
+            "max_tool_calls": body.get("max_tool_calls"),
             "reasoning": {"effort": (reasoning or {}).get("effort"), "summary": (reasoning or {}).get("summary")},
             "store": body.get("store", True),
             "temperature": body.get("temperature", 1.0),
-            "text": body.get("text", {"format": {"type": "text"}}),
+            "text": {"format": {"type": "text"}, **(body.get("text") or {})},
             "tool_choice": body.get("tool_choice", "auto"),
-            "tools": body.get("tools", []),
+            "tools": [_repeated_tool(tool) for tool in body.get("tools") or []],
             "top_p": body.get("top_p", 1.0),
-            "truncation": "disabled",
+            "truncation": body.get("truncation") or "disabled",
             "usage": _usage(plan),
             "user": body.get("user"),
-            "metadata": body.get("metadata", {}),
+            "metadata": body.get("metadata") or {},
         }
 
     def token_count(self, count: int) -> Fields:

@@ -26,6 +26,8 @@ from toolglot.simulator.scripts.tool_selection import MAX_TRIED, Picker
 MAX_NAMED: Final = 6
 """Tools that a reply lists."""
 _CHARACTERS_PER_TOKEN: Final = 4
+_UNSEEN: Final = ("stream", "metadata", "client_metadata")
+"""Fields of requests that are not for the model."""
 _FREE_TEXT: Final = "simulated input"
 
 
@@ -306,5 +308,11 @@ def tokens(text: str) -> int:
 
 
 def tokens_of(body: dict[str, Any]) -> int:
-    """Tokens of a request."""
-    return max(tokens(compact({key: value for key, value in body.items() if key != "stream"})), 1)
+    """Tokens of a request: of all that the model may see of it."""
+    return max(tokens(compact({key: value for key, value in body.items() if key not in _UNSEEN})), 1)
+
+
+def uncached_tokens(usage: Usage) -> int:
+    """Input that neither came from a cache nor went into one, which Anthropic and Bedrock count by itself."""
+    cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
+    return max((usage.input_tokens or 0) - cached, 0)

@@ -2,7 +2,8 @@
 
 A conversation stays with the upstream where it began, although nothing is stored: its key decides (rendezvous
 hashing). Two gateways choose alike, and adding or removing an upstream only moves the conversations that it gets or
-had. Signed thinking can only be read by the provider that signed it, so a conversation that moves loses it.
+had. Signed thinking can only be read by the provider that signed it, and a prompt cache is only where the conversation
+was, so a conversation that moves loses both.
 
 If every request is balanced for itself, they take turns, each upstream as often as its weight says (`Rotation`).
 
@@ -20,10 +21,15 @@ from toolglot.conversation import Conversation
 from toolglot.upstream.routing.routes import Route
 
 
-def conversation_key(client: str, conversation: Conversation) -> str:
-    """What stays the same during a conversation: the client, and the first message."""
+def first_message(conversation: Conversation) -> str:
+    """The first words of the user."""
     first = next((turn for turn in conversation.turns if turn.role == "user" and turn.text.strip()), None)
-    text = first.text.strip() if first is not None else ""
+    return first.text.strip() if first is not None else ""
+
+
+def conversation_key(client: str, conversation: Conversation, session: str = "") -> str:
+    """What stays the same during a conversation: the client, and the name of the session, else the first message."""
+    text = f"session {session}" if session else first_message(conversation)
     return hashlib.blake2b(f"{client}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

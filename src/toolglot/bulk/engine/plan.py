@@ -1,0 +1,204 @@
+"""The plan of a run: what is read, what is written, and the shards, decided once and written down.
+
+Law: a plan is frozen. A run that goes on after a kill reads it again and refuses inputs that are no longer the same.
+The number of workers is not in it, so it cannot decide a byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from toolglot import __version__
+from toolglot.bulk import formats
+from toolglot.bulk.batch import AUTO
+from toolglot.bulk.engine import files
+from toolglot.bulk.engine.files import Kind
+from toolglot.bulk.engine.parts import OutputKind
+from toolglot.bulk.engine.tables import Columns, read_batches
+from toolglot.bulk.example import Row
+from toolglot.bulk.options import BulkOptions
+from toolglot.errors import InputError
+from toolglot.jsontext import parse_plain
+
+SHARD_BYTES: Final = 32 * 1024 * 1024
+_SAMPLE: Final = 65_536
+PLAN: Final = "plan.json"
+
+
+class InputFile(Struct, frozen=True, kw_only=True):
+    """A file that is read: its size, and a hash of its beginning and its end."""
+
+    path: str
+    kind: Kind
+    size: int
+    sample: str
+
+
+class Shard(Struct, frozen=True, kw_only=True):
+    """A part of a file: bytes, row groups, or all of it."""
+
+    index: int
+    file: int
+    start: int
+    end: int
+    size: int
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """All that decides the output."""
+
+    version: str
+    inputs: tuple[InputFile, ...]
+    shards: tuple[Shard, ...]
+    source: str
+    target: str
+    options: BulkOptions
+    output: OutputKind
+    columns: Columns = "json"
+    limit: int | None = None
+
+    def encoded(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    @property
+    def fingerprint(self) -> str:
+        return sha256(self.encoded()).hexdigest()
+
+    @property
+    def bytes(self) -> int:
+        return sum(shard.size for shard in self.shards)
+
+
+def make_plan(
+    paths: list[str],
+    *,
+    source: str,
+    target: str,
+    options: BulkOptions,
+    output: OutputKind,
+    columns: Columns = "json",
+    limit: int | None = None,
+    shard_bytes: int = SHARD_BYTES,
+) -> Plan:
+    """Look at the files, detect their format if it is not named, and cut them into shards."""
+    inputs = input_files(paths)
+    from_ = detect_files(inputs, options) if source == AUTO else formats.get(source).name
+    if formats.get(from_).read is None:
+        raise InputError(f"rows of the format {from_!r} cannot be read", path="source")
+    shards: list[Shard] = []
+    for number, file in enumerate(inputs):
+        for start, end, size in _cuts(file, shard_bytes):
+            shards.append(Shard(index=len(shards), file=number, start=start, end=end, size=size))
+    return Plan(
+        version=__version__,
+        inputs=inputs,
+        shards=tuple(shards),
+        source=from_,
+        target=formats.get(target).name,
+        options=options,
+        output=output,
+        columns=columns,
+        limit=limit,
+    )
+
+
+def input_files(paths: list[str]) -> tuple[InputFile, ...]:
+    """The files of a run, in order."""
+    return tuple(_input_file(path) for path in files.expand(paths))
+
+
+def whole_file_batches(file: InputFile, framing: str) -> Iterator[list[files.InputRow]]:
+    """All rows of a file, in batches."""
+    length, _ = files.units_of(file.path, file.kind)
+    for batch, _ in read_batches(file.path, file.kind, 0, length, framing=framing):
+        yield batch
+
+
+def read_plan(folder: Path) -> Plan | None:
+    """The plan of an unfinished run; None if there is none."""
+    try:
+        return msgspec.json.decode((folder / PLAN).read_bytes(), type=Plan)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"cannot read the plan: {error}", path=str(folder / PLAN), hint="--force begins anew"
+        ) from None
+
+
+def detect_files(inputs: tuple[InputFile, ...], options: BulkOptions) -> str:
+    """The format of the files, by the first rows of the first file that has some."""
+    rows = first_rows(inputs, options)
+    found = formats.detect(rows)
+    if found.name:
+        return found.name
+    others = ", ".join(f"{name} ({sure:.0%})" for name, sure in found.others)
+    raise InputError(
+        "the format of the rows is not clear",
+        path=inputs[0].path if inputs else "",
+        hint=f"name it with --from; it might be {others}" if others else "name it with --from, or map its columns",
+    )
+
+
+def first_rows(inputs: tuple[InputFile, ...], options: BulkOptions, count: int = formats.DETECTED_ROWS) -> list[Row]:
+    """The first rows that are objects."""
+    renamed = dict(options.columns)
+    for file in inputs:
+        framing = "trace" if _begins_trace(file) else "row"
+        for batch in whole_file_batches(file, framing):
+            rows = [row for row in map(_object, batch[:count]) if row is not None]
+            if rows:
+                return [{renamed.get(name, name): held for name, held in row.items()} for row in rows]
+    return []
+
+
+def _begins_trace(file: InputFile) -> bool:
+    if file.kind not in ("lines", "gzip", "zstd"):
+        return False
+    for batch in whole_file_batches(file, "row"):
+        return bool(batch) and isinstance(batch[0], bytes) and files.is_trace_header(batch[0])
+    return False
+
+
+def _object(row: files.InputRow) -> Row | None:
+    if isinstance(row, bytes):
+        try:
+            value = parse_plain(row)
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None
+    return row
+
+
+def _input_file(path: str) -> InputFile:
+    kind, size = files.kind_of(path), files.size_of(path)
+    with files.open_file(path) as stream:
+        state = sha256(stream.read(_SAMPLE))
+        if size > _SAMPLE:
+            stream.seek(max(size - _SAMPLE, _SAMPLE))
+            state.update(stream.read(_SAMPLE))
+    return InputFile(path=path, kind=kind, size=size, sample=state.hexdigest())
+
+
+def _cuts(file: InputFile, shard_bytes: int) -> list[tuple[int, int, int]]:
+    """The parts of a file: start, end and bytes of each."""
+    length, sizes = files.units_of(file.path, file.kind)
+    if not sizes:
+        starts = range(0, length, shard_bytes)
+        return [(start, min(start + shard_bytes, length), min(shard_bytes, length - start)) for start in starts]
+    if file.kind != "parquet":
+        return [(0, 1, file.size)]
+    cuts: list[tuple[int, int, int]] = []
+    start = held = 0
+    for number, size in enumerate(sizes, 1):
+        held += size
+        if held >= shard_bytes or number == length:
+            cuts.append((start, number, held))
+            start, held = number, 0
+    return cuts

@@ -1,0 +1,141 @@
+"""The formats of rows, and how one is found: by its name, or by what rows look like.
+
+    get("swift"), get("request:anthropic"), get("text:hermes")
+    detect(rows)                 # the format of rows, and how sure that is
+
+A format is one file, or a few in a file where they share a form; it is listed in `_PACKAGES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from toolglot.bulk.example import Row
+from toolglot.bulk.formats import (
+    atif,
+    datasets,
+    hermes,
+    messages,
+    openai,
+    otel,
+    session_trace,
+    sharegpt,
+    stored,
+    swift,
+    text_calls,
+    wire,
+)
+from toolglot.bulk.formats.format import Format
+from toolglot.bulk.formats.model_text import PREFIX as TEXT_PREFIX
+from toolglot.bulk.formats.model_text import text_format
+from toolglot.bulk.formats.wire import PREFIX as REQUEST_PREFIX
+from toolglot.bulk.formats.wire import request_format
+from toolglot.errors import InputError, unknown_name
+from toolglot.protocols.base import names as protocol_names
+
+_MODULES: Final = (
+    openai,
+    messages,
+    sharegpt,
+    hermes,
+    swift,
+    datasets,
+    text_calls,
+    atif,
+    session_trace,
+    otel,
+    wire,
+    stored,
+)
+ALIASES: Final = {
+    "trl": "messages",
+    "axolotl": "messages",
+    "huggingface": "messages",
+    "openai-ft": "openai",
+    "azure": "openai",
+    "fireworks": "openai",
+    "llamafactory": "sharegpt",
+    "llama-factory": "sharegpt",
+    "ms-swift": "swift",
+    "apigen": "xlam",
+    "apigen-mt": "sharegpt",
+    "sts": "session-trace",
+    "session": "conversation",
+    "dpo": "messages-preference",
+}
+"""Other names of formats."""
+
+DETECTED_ROWS: Final = 64
+"""How many rows are looked at to detect a format."""
+CERTAIN: Final = 0.5
+"""A format that is less sure than this is not assumed."""
+
+
+class DetectedFormat(Struct, frozen=True, kw_only=True):
+    """The format that rows seem to have.
+
+    name: the format; empty: none is likely.
+    confidence: how sure that is, from 0 to 1: the mean of the rows.
+    others: other formats that are likely, with how sure.
+    """
+
+    name: str = ""
+    confidence: float = 0.0
+    others: tuple[tuple[str, float], ...] = ()
+
+
+@cache
+def known_formats() -> dict[str, Format]:
+    """The formats by name, without those that a name is made for."""
+    return {found.name: found for module in _MODULES for found in module.FORMATS}
+
+
+def get(name: str) -> Format:
+    """A format by its name: one of `known_formats()`, an alias, `request:NAME` or `text:DIALECT`."""
+    if not isinstance(name, str):
+        raise InputError("expected the name of a format", path="format")
+    spelled = name.strip().lower().replace("_", "-")
+    if spelled.startswith(REQUEST_PREFIX):
+        return request_format(REQUEST_PREFIX + name.strip().partition(":")[2])
+    if spelled.startswith(TEXT_PREFIX):
+        return text_format(TEXT_PREFIX + name.strip().partition(":")[2])
+    found = known_formats().get(ALIASES.get(spelled, spelled))
+    if found is None:
+        known = [*known_formats(), *ALIASES]
+        hint = f"known: {', '.join(sorted(known_formats()))}, request:PROVIDER, text:DIALECT"
+        raise unknown_name("format", name, known, hint=hint)
+    return found
+
+
+def readers() -> tuple[Format, ...]:
+    """The formats that rows are compared with."""
+    known = tuple(found for found in known_formats().values() if found.read is not None)
+    return (*known, *(request_format(REQUEST_PREFIX + name) for name in protocol_names()))
+
+
+def detect(rows: Iterable[Row]) -> DetectedFormat:
+    """The format of rows: the one that is most sure of them all."""
+    totals: dict[str, float] = {}
+    count = 0
+    for row in rows:
+        if count == DETECTED_ROWS:
+            break
+        if not isinstance(row, dict):
+            continue
+        count += 1
+        for found in readers():
+            sure = found.detect(row)
+            if sure:
+                totals[found.name] = totals.get(found.name, 0.0) + sure
+    ranked = sorted(((total / count, name) for name, total in totals.items()), key=lambda each: (-each[0], each[1]))
+    if not ranked:
+        return DetectedFormat()
+    best, name = ranked[0]
+    others = tuple((other, round(sure, 3)) for sure, other in ranked[1:4])
+    if best < CERTAIN:
+        return DetectedFormat(others=((name, round(best, 3)), *others))
+    return DetectedFormat(name=name, confidence=round(best, 3), others=others)

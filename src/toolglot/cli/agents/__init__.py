@@ -1,0 +1,1 @@
+"""Commands on session files of coding agents."""

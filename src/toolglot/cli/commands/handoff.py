@@ -1,0 +1,134 @@
+"""`toolglot handoff`: continue a session of one coding agent in another."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from toolglot import agent_files
+from toolglot.agent_files import AgentSession, WrittenSession
+from toolglot.agent_files.base import get, names
+from toolglot.cli.agents.chosen_session import LATEST, choose
+from toolglot.cli.options import add_all, add_quiet
+from toolglot.cli.screen.terminal import Terminal, clean, plural
+from toolglot.conversation.report import Entry, order_by_gravity, summarise
+from toolglot.errors import InputError
+
+MAX_LISTED: Final = 20
+
+_DESCRIPTION: Final = """\
+Continue a session of one coding agent in another. A new session is written for the other agent, with the tool calls
+and results as real calls and results, and the command that continues it is printed. The source is not changed, and
+nothing is overwritten.
+
+What the other agent cannot have is listed: its own system prompt and notes, thinking and signatures that only the
+issuer can read, subagents. Tools keep the names that they were called by."""
+
+_EPILOG: Final = """\
+SESSION is a path, an id or its first characters, or 'latest' (the default): the last one of this folder, or of all
+folders if it has none.
+
+examples:
+  toolglot handoff --from claude --to codex
+  toolglot handoff --from codex --to gemini 019a3c --dry-run
+  toolglot handoff --to claude ~/.gemini/tmp/proj/chats/session-2026-11-15T10-00-33333333.jsonl
+
+exit codes: 0 written; 2 no such session, or it cannot be read or written
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    known = ", ".join(get(name).aliases[0] for name in names())
+    parser.add_argument("session", nargs="?", default=LATEST, metavar="SESSION", help="the session (default: latest)")
+    parser.add_argument("--from", dest="source", default="", metavar="AGENT", help=f"whose session it is: {known}")
+    parser.add_argument("--to", dest="target", required=True, metavar="AGENT", help="who continues it")
+    parser.add_argument(
+        "--directory", metavar="DIR", help="the working directory of the new session (default: that of the session)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show the report, and write nothing")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    add_all(parser)
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    target = get(arguments.target, path="--to")
+    source = get(arguments.source, path="--from") if arguments.source else None
+    if source is None and arguments.session == LATEST:
+        raise InputError("no agent is named", path="--from", hint="--from claude, or the path of a session")
+    chosen = choose(arguments.session, source.name if source is not None else "")
+    session = chosen.format.read(chosen.path)
+    directory = arguments.directory or session.directory or str(Path.cwd())
+    written = agent_files.write(
+        session.conversation,
+        target.name,
+        directory=str(Path(directory).expanduser().resolve()),
+        title=session.title,
+        branch=session.branch,
+        source=chosen.format.name,
+        dry_run=arguments.dry_run,
+    )
+    written = replace(written, report=(*session.report, *_left_out(session), *written.report))
+    if arguments.format == "json":
+        terminal.write_json(_as_json(session, written, is_dry=arguments.dry_run))
+    else:
+        _show(session, written, arguments, terminal)
+    return 0
+
+
+def _left_out(session: AgentSession) -> list[Entry]:
+    """What of the session is not in its conversation."""
+    entries: list[Entry] = []
+
+    def add(reason: str, gravity: Any) -> None:
+        entries.append(Entry(action="dropped", reason=reason, fault="policy", gravity=gravity))
+
+    title = get(session.agent).title
+    if session.own_prompts:
+        add(f"{plural(len(session.own_prompts), 'note')} that {title} made for itself were left out", "change")
+    if session.subagents:
+        add(f"{plural(len(session.subagents), 'subagent')} with a session of its own were left out", "loss")
+    return entries
+
+
+def _as_json(session: AgentSession, written: WrittenSession, *, is_dry: bool) -> dict[str, Any]:
+    return {
+        "source": {"agent": session.agent, "id": session.id, "path": session.path},
+        "target": {"agent": written.agent, "id": written.id, "path": str(written.path)},
+        "written": not is_dry,
+        "directory": written.directory,
+        "preparation": list(written.preparation),
+        "command": list(written.command),
+        "calls": written.calls,
+        "results": written.results,
+        "report": [msgspec.to_builtins(entry) for entry in written.report],
+    }
+
+
+def _show(session: AgentSession, written: WrittenSession, arguments: argparse.Namespace, terminal: Terminal) -> None:
+    page = terminal.err
+    if not arguments.quiet:
+        turns = plural(len(session.conversation.turns), "turn")
+        calls = f"{plural(written.calls, 'call')} and {plural(written.results, 'result')}"
+        names_ = f"{get(session.agent).title} to {get(written.agent).title}"
+        page.line(page.paint(f"{names_}: {turns}, {calls}", "bold"))
+        entries = [
+            entry for entry in order_by_gravity(written.report) if arguments.all or entry.gravity != "housekeeping"
+        ]
+        for entry in entries[:MAX_LISTED]:
+            page.paragraph(clean(f"{entry.gravity}: {entry}"), indent="    ", first="  ")
+        if len(entries) > MAX_LISTED:
+            page.line(f"  … and {len(entries) - MAX_LISTED} more; --format json lists all of them")
+        page.line(f"  {summarise(written.report) or 'nothing was changed'}")
+        page.line(f"  {'would be written' if arguments.dry_run else 'written'}: {clean(str(written.path))}")
+    if arguments.dry_run:
+        return
+    commands = [shlex.join(command) for command in (written.preparation, written.command) if command]
+    place = f"cd {shlex.quote(written.directory)} && " if written.directory != str(Path.cwd()) else ""
+    terminal.out.line(place + " && ".join(commands))

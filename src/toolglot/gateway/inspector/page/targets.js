@@ -1,0 +1,50 @@
+// View 5: the conversation rendered for every provider, with the referee's verdict.
+import { html } from './vendor/htm-preact.js';
+import { requestPath } from './api.js';
+import { Report } from './conversation.js';
+import { BodyView } from './json.js';
+import { CopyButton } from './list.js';
+import { Loading, useCall } from './request.js';
+import { Words, plural } from './text.js';
+
+const VERDICTS = { ok: ['good', 'accepted'], refused: ['bad', 'refused'], violations: ['bad', 'violations'] };
+
+function Verdict({ target }) {
+  const [style, text] = VERDICTS[target.verdict] ?? ['', target.verdict];
+  const lost = target.verdict === 'ok' && target.losses ? ['loss', 'accepted, with losses'] : target.verdict === 'ok' && target.changes ? ['change', 'accepted, changed'] : [style, text];
+  return html`<span class=${`chip ${lost[0]}`}>${lost[1]}</span>`;
+}
+
+export function TargetsView({ id, row, part, go }) {
+  const { value, error } = useCall(`${requestPath(id)}/targets`, row.state);
+  const base = `#/r/${encodeURIComponent(id)}/targets`;
+  if (!value) return html`<${Loading} error=${error} what="every target" />`;
+  const chosen = value.targets.find((target) => target.name === part);
+  return html`<div class=${`targets ${chosen ? 'with-one' : ''}`}>
+    <div class="targets-table"><table>
+      <caption class="hidden">The conversation on every target</caption>
+      <thead><tr><th scope="col">Target</th><th scope="col">Verdict</th><th scope="col" class="n">Lost</th><th scope="col" class="n">Changed</th><th scope="col" class="n">Violations</th><th scope="col" class="wide">Message</th></tr></thead>
+      <tbody>${value.targets.map((target) => html`<tr class=${target.name === part ? 'current' : ''} onClick=${() => go(`${base}/${encodeURIComponent(target.name)}`)}>
+        <th scope="row"><a href=${`${base}/${encodeURIComponent(target.name)}`} aria-current=${target.name === part ? 'true' : undefined}><${Words} text=${target.name} max=${60} /></a> <span class="dim model"><${Words} text=${target.model ?? ''} max=${60} /></span></th>
+        <td><${Verdict} target=${target} /></td><td class="n">${target.losses || ''}</td><td class="n">${target.changes || ''}</td><td class="n">${target.violations || ''}</td><td class="wide dim"><${Words} text=${target.message ?? ''} max=${160} /></td>
+      </tr>`)}</tbody>
+    </table></div>
+    ${chosen && html`<${OneTarget} key=${part} id=${id} target=${chosen} close=${() => go(base)} />`}
+  </div>`;
+}
+
+function OneTarget({ id, target, close }) {
+  const model = target.model ? `?model=${encodeURIComponent(target.model)}` : '';
+  const { value, error } = useCall(`${requestPath(id)}/targets/${encodeURIComponent(target.name)}${model}`);
+  return html`<section class="one-target" aria-label=${`The conversation on ${target.name}`}>
+    <div class="bar"><h2><${Words} text=${target.name} max=${60} /></h2><${Verdict} target=${target} />${value?.body && html`<${CopyButton} text=${value.body} />`}<button class="plain right" aria-label="Close" onClick=${close}>\u2715</button></div>
+    ${!value ? html`<${Loading} error=${error} what=${`the request for ${target.name}`} />` : html`
+    <div class="verdicts">
+      ${value.refused && html`<p class="note bad"><${Words} text=${value.refused} max=${800} /></p>`}
+      ${(value.violations ?? []).slice(0, 200).map((violation) => html`<div class="report loss"><p><span class="chip bad">violation</span> <${Words} text=${violation.message} max=${500} /></p><p class="why"><code class="dim"><${Words} text=${violation.path ?? ''} max=${120} /></code><span class="dim"><${Words} text=${violation.rule ?? ''} max=${120} /></span></p>${violation.hint && html`<p><${Words} text=${violation.hint} max=${400} /></p>`}</div>`)}
+      ${!value.refused && !(value.violations ?? []).length && html`<p class="note good">The referee finds nothing wrong with this request.</p>`}
+      ${(value.reports ?? []).length > 0 ? html`<p class="label">${plural(value.reports.length, 'entry', 'entries')} in the report</p>${value.reports.slice(0, 200).map((report) => html`<${Report} id=${id} report=${report} />`)}` : !value.refused && html`<p class="dim">Nothing is changed or lost.</p>`}
+    </div>
+    ${value.body && html`<${BodyView} text=${value.body} label=${`The request for ${target.name}`} />`}`}
+  </section>`;
+}

@@ -1,0 +1,1 @@
+"""What the inspector shows of one request: pure functions of captures."""

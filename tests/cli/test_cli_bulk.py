@@ -1,0 +1,127 @@
+"""`toolglot bulk`: conversions, counts and checks of many rows, with their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.bulk.made_files import sharegpt_rows
+from support.bulk.samples import ANTHROPIC, OPENAI, SAMPLES
+from support.cli.commands import Cli
+from toolglot.cli.commands.bulk import progress_line
+
+ROWS = sharegpt_rows(5)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+def test_rows_are_converted_and_the_format_is_detected(cli: Cli) -> None:
+    cli.write("in.jsonl", ROWS)
+    ended = cli("bulk", "convert", "in.jsonl", "--to", "openai", "-o", "out.jsonl", "--processes", "1")
+    assert (ended.code, ended.out) == (0, "")
+    assert "5 rows of sharegpt → 5 rows of openai in out.jsonl" in ended.err
+    rows = [json.loads(line) for line in (cli.folder / "out.jsonl").read_text().splitlines()]
+    assert [message["role"] for message in rows[0]["messages"]] == ["user", "assistant", "tool", "tool", "assistant"]
+
+
+def test_rows_that_are_lost_are_exit_code_1_unless_that_is_accepted(cli: Cli) -> None:
+    cli.write("in.jsonl", [*ROWS, "{"])
+    words = ("bulk", "convert", "in.jsonl", "--to", "messages", "--from", "sharegpt", "--processes", "1")
+    ended = cli(*words, "-o", "a.jsonl")
+    assert ended.code == 1
+    assert "1 set aside" in ended.err
+    assert "see a.jsonl.set-aside.jsonl" in ended.err
+    assert cli(*words, "-o", "b.jsonl", "--allow-lost").code == 0
+
+
+def test_existing_output_is_not_overwritten(cli: Cli) -> None:
+    cli.write("in.jsonl", ROWS)
+    cli.write("out.jsonl", b"mine")
+    words = ("bulk", "convert", "in.jsonl", "--to", "messages", "-o", "out.jsonl", "--processes", "1")
+    ended = cli(*words)
+    assert (ended.code, "--force" in ended.err) == (2, True)
+    assert (cli.folder / "out.jsonl").read_bytes() == b"mine"
+    assert cli(*words, "--force", "--quiet") == (0, "", "")
+
+
+def test_a_preview_writes_nothing(cli: Cli) -> None:
+    cli.write("in.jsonl", [SAMPLES["xlam"]])
+    ended = cli("bulk", "convert", "in.jsonl", "--to", "messages", "--preview")
+    assert ended.code == 0
+    assert json.loads(ended.out)["messages"][0] == {"role": "user", "content": "What is here?"}
+    assert "JSON Schema" in ended.err
+    assert [path.name for path in cli.folder.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["convert", "in.jsonl", "--to", "opnai", "-o", "x.jsonl"], "did you mean 'openai'"),
+        (["convert", "in.jsonl", "--to", "glaive", "-o", "x.jsonl"], "cannot be written"),
+        (["convert", "in.jsonl", "--to", "openai"], "-o out.jsonl"),
+        (["convert", "in.jsonl", "--to", "openai", "-o", "x.bin"], "cannot tell what to write"),
+        (["convert", "no.jsonl", "--to", "openai", "-o", "x.jsonl"], "cannot read file"),
+        (["convert", "in.jsonl", "--to", "openai", "-o", "x.jsonl", "--column", "a"], "NAME=KNOWN"),
+        (["convert", "odd.jsonl", "--to", "openai", "-o", "x.jsonl"], "--from"),
+        (["lint", "in.jsonl", "--for", "mistrall"], "did you mean 'mistral'"),
+        (["stats", "in.jsonl", "--from", "swfit"], "did you mean 'swift'"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_with_a_hint(cli: Cli, words: list[str], hint: str) -> None:
+    cli.write("in.jsonl", ROWS)
+    cli.write("odd.jsonl", [{"a": 1}, {"b": 2}])
+    ended = cli("bulk", *words)
+    assert ended.code == 2
+    assert hint in ended.err
+    assert not (cli.folder / "x.jsonl").exists()
+
+
+def test_stats_count_calls_by_tool(cli: Cli) -> None:
+    cli.write("in.jsonl", [*ROWS, "{"])
+    found = cli("bulk", "stats", "in.jsonl", "--from", "sharegpt", "--format", "json").json
+    assert found["calls"] == [{"tool": "ls", "calls": 10, "failures": 0}]
+    assert found["rows"]["set_aside"] == 1
+    text = cli("bulk", "stats", "in.jsonl", "--from", "sharegpt").out
+    assert "TOOL" in text
+    assert "█" in text
+
+
+def test_lint_names_the_row_and_the_rule(cli: Cli) -> None:
+    bad = json.loads(json.dumps(OPENAI).replace('"ls"', '"list files"'))
+    cli.write("in.jsonl", [OPENAI, bad])
+    ended = cli("bulk", "lint", "in.jsonl", "--for", "openai")
+    assert ended.code == 1
+    assert "row 1: " in ended.out
+    assert "row 0: " not in ended.out
+    assert "openai-name-charset" in ended.out
+    listed = cli("bulk", "lint", "in.jsonl", "--for", "openai", "--format", "json").out.splitlines()
+    assert [json.loads(line)["row"] for line in listed] == [1]
+    cli.write("good.jsonl", [OPENAI])
+    assert cli("bulk", "lint", "good.jsonl", "--for", "openai").code == 0
+
+
+def test_the_formats_are_listed(cli: Cli) -> None:
+    ended = cli("bulk", "formats")
+    assert all(f"\n{name} " in ended.out for name in ("openai", "messages", "sharegpt", "glaive", "text:DIALECT"))
+
+
+def test_a_progress_line_has_rows_rate_share_and_time_left() -> None:
+    assert progress_line(1_200_000, 50_000_000, 200_000_000, 10.0) == "1,200,000 rows · 5 MB/s · 25 % · 0:00:30 left"
+    assert progress_line(1, 0, 0, 0.0) == "1 row · 0 MB/s"
+
+
+def test_captures_of_a_growing_conversation_are_one_row(cli: Cli) -> None:
+    rows = [
+        {"toolglot_capture": 1, "protocol": "anthropic", "request": json.dumps({**ANTHROPIC, "messages": turns})}
+        for turns in (ANTHROPIC["messages"][:1], ANTHROPIC["messages"])
+    ]
+    cli.write("in.jsonl", rows)
+    words = ("bulk", "convert", "in.jsonl", "--to", "messages", "-o", "out.jsonl", "--dedupe", "prefix")
+    ended = cli(*words, "--processes", "1")
+    assert ended.code == 0
+    assert "1 merged" in ended.err

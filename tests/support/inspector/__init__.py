@@ -1,0 +1,1 @@
+"""What tests of the inspector share: a real browser, and conversations to look at."""
