@@ -50,8 +50,8 @@ def differences(source: View, target: View) -> Iterator[Difference]:
                     marker += ("with only the named tools", "tools were dropped")
             if field == "tool_name":
                 marker = ("tool_reference", "that a search found")  # it names a tool in a block, or in a result
-            if field == "defer_loading":  # a deferred tool is hidden, or declared like the others
-                marker = ("not loaded", "loaded later", "from the start", "all of them are declared")
+            if field == "defer_loading":  # a deferred tool is hidden, declared like the others, or defined by a turn
+                marker = ("not loaded", "loaded later", "from the start", "all of them are declared", "where they were loaded")
             yield Difference("unknown field", field, (*field.split("."), *marker))
 
 
