@@ -51,7 +51,13 @@ def differences(source: View, target: View) -> Iterator[Difference]:
             if field == "tool_name":
                 marker = ("tool_reference", "that a search found")  # it names a tool in a block, or in a result
             if field == "defer_loading":  # a deferred tool is hidden, declared like the others, or defined by a turn
-                marker = ("not loaded", "loaded later", "from the start", "all of them are declared", "where they were loaded")
+                marker = (
+                    "not loaded",
+                    "loaded later",
+                    "from the start",
+                    "all of them are declared",
+                    "where they were loaded",
+                )
             yield Difference("unknown field", field, (*field.split("."), *marker))
 
 
