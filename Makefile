@@ -118,11 +118,11 @@ servers:
 
 test: check servers $(CLIENTS)
 	@echo "==> tests and laws"
-	@$(BIN)/pytest -n $(WORKERS) -m "not agents"
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not agents"
 
 test-agents: $(READY) $(AGENTS)
 	@echo "==> tests with coding agents"
-	@$(BIN)/pytest -n $(WORKERS) -m agents tests/test_agents*.py
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m agents tests/test_agents*.py
 
 # The lock file names no registry: npm asks the one that is configured. The newest versions of some agents need Node.js 22:
 # of these, npm chooses the newest that runs here.
