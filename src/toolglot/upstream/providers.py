@@ -54,6 +54,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key_env: tuple[str, ...] = ()
     auth: Auth = "bearer"
     models: tuple[str, ...] = ()
+    example: str = ""
+    """A well known model; empty: the simulator knows one, or it has no models of its own."""
     also: tuple[str, ...] = ()
     """Further profiles that it serves under the same address, each in a protocol of its own."""
     keep_alive: float = 30.0

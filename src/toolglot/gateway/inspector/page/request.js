@@ -31,6 +31,33 @@ export function useCall(path, version = 0, read = getJson) {
   return answer.path === path ? answer : { value: null, error: null };
 }
 
+const POLL_MS = 800;
+
+// What a path answers, again and again; an empty path is not asked for. What takes long is asked for less often.
+export function usePolled(path) {
+  const [answer, setAnswer] = useState({ path: '', value: null });
+  useEffect(() => {
+    if (!path) return undefined;
+    const control = new AbortController();
+    (async () => {
+      while (!control.signal.aborted) {
+        const began = performance.now();
+        if (!document.hidden) {
+          try {
+            const value = await getJson(path, control.signal);
+            if (!control.signal.aborted) setAnswer({ path, value });
+          } catch {
+            return; // it is over, or was forgotten: the list says so
+          }
+        }
+        await new Promise((resume) => setTimeout(resume, Math.max(POLL_MS, 4 * (performance.now() - began))));
+      }
+    })();
+    return () => control.abort();
+  }, [path]);
+  return answer.path === path ? answer.value : null;
+}
+
 export function Loading({ error, what }) {
   return error
     ? html`<p class="note bad" role="alert"><${Words} text=${messageOf(error)} max=${800} /></p>`
@@ -115,7 +142,13 @@ function Exports({ id, row, info }) {
     addEventListener('pointerdown', shut);
     return () => removeEventListener('pointerdown', shut);
   }, []);
-  return html`<details class="menu" ref=${menu}><summary>Copy and export</summary><div class="menu-body">
+  return html`<details class="menu" ref=${menu} onKeyDown=${(event) => {
+    if (event.key !== 'Escape' || !menu.current.open) return;
+    menu.current.open = false;
+    menu.current.firstChild.focus();
+    event.stopPropagation();
+    event.preventDefault();
+  }}><summary>Copy and export</summary><div class="menu-body">
     <h3>Copy as</h3>
     ${CODES.map(([as, text]) => html`<${CopyButton} class="" text=${() => code(as)} label=${text} />`)}
     ${info.mode !== 'export' && html`

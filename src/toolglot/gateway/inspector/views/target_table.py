@@ -50,7 +50,9 @@ def model_for(captured: Mapping[str, Any], target: str) -> str:
     model = text_of(captured, "model").rpartition("/")[2]
     if provider is not None and model and matches(model, provider.models):
         return model
-    return SIMULATED_NAMES.default_model(resolve(provider.name if provider is not None else target)) or model
+    name = provider.name if provider is not None else target
+    known = SIMULATED_NAMES.default_model(SIMULATED_NAMES.provider(name) or resolve(name))
+    return known or (provider.example if provider is not None else "") or model
 
 
 def overview(captured: Mapping[str, Any], overrides: Overrides | None = None) -> list[Fields]:
