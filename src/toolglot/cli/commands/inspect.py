@@ -41,7 +41,9 @@ exit codes: 0 stopped, as with Ctrl-C, or exported; 2 unreadable input, or the p
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("files", metavar="FILE", nargs="+", help="what to look at: files, or sessions of coding agents; '-' is stdin")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="what to look at: files, or sessions of coding agents; '-' is stdin"
+    )
     parser.add_argument(
         "--from", dest="source", metavar="PROTOCOL", default="", help="the protocol of requests (default: detect it)"
     )

@@ -121,7 +121,6 @@ class CaptureReader(Struct, frozen=True):
         found |= {"session": document.info.id, "client": "toolglot"}
         return {**found, **_sent(out)}
 
-
     def _agent_capture(self, name: str, session: AgentSession) -> Captured:
         """A session of a coding agent as the request that the agent would send."""
         record = get_agent(session.agent)

@@ -129,7 +129,9 @@ def latest_of(conversation: Conversation) -> str:
     if own or not results:
         return _in_short(next(iter(own or texts), ""))
     names = _names_of_calls(conversation, {result.call_id for result in results})
-    return _in_short("result of " + ", ".join([result.name or names.get(result.call_id, "a call") for result in results]))
+    return _in_short(
+        "result of " + ", ".join([result.name or names.get(result.call_id, "a call") for result in results])
+    )
 
 
 def _names_of_calls(conversation: Conversation, ids: Collection[str]) -> dict[str, str]:

@@ -245,8 +245,8 @@ def test_an_exported_file_shows_the_same_without_a_gateway(browser: PageBrowser,
     open_view(browser, sent, sent.second)
     menu = "Export the request" if of == "request" else "Export the conversation"
     browser.click(".menu summary")
-    selector = f".menu-body h3:nth-of-type({2 if of == 'request' else 3}) + button"
-    browser.wait_for(".menu-body h3", menu)
+    selector = f".menu-body h2:nth-of-type({2 if of == 'request' else 3}) + button"
+    browser.wait_for(".menu-body h2", menu)
     browser.click(selector, "HTML")
     file = browser.saved("*.html")
     text = file.read_text("utf-8")

@@ -37,7 +37,7 @@ export function ConversationView({ id, row, detail }) {
     if (index === 0) return html`<${FirstRow} id=${id} detail=${detail} peek=${setPeeked} />`;
     if (index === total + 1) return html`<${Answer} id=${id} row=${row} detail=${detail} peek=${setPeeked} />`;
     const turn = turnAt(index - 1);
-    return turn ? html`<${Turn} id=${id} detail=${detail} turn=${turn} peek=${setPeeked} />` : html`<p class="nothing turn-loading">Turn ${number(index)}\u2026</p>`;
+    return turn ? html`<${Turn} id=${id} detail=${detail} turn=${turn} peek=${setPeeked} />` : html`<article class="nothing turn-loading">Turn ${number(index)}\u2026</article>`;
   };
   return html`<div class=${`columns show-${column}`} ref=${box}>
     <div class="bar columns-bar">
@@ -46,8 +46,8 @@ export function ConversationView({ id, row, detail }) {
       ${total > 1 && html`<span class="segments" role="group" aria-label="Go to"><button onClick=${() => setTarget({ index: 0 })}>First</button><button onClick=${() => setTarget({ index: total + 1 })}>Answer</button></span>`}
       ${marked.length > 0 && html`<span class="segments" role="group" aria-label="Changed turns"><button aria-label="Previous change" onClick=${() => jump(-1)}>\u2191</button><button onClick=${() => jump(1)}>Next change \u2193</button></span><span class="dim">${plural(marked.length, 'turn')} changed</span>`}
     </div>
-    <div class="column-heads" role="row"><span class="cell-client" role="columnheader">Client <span class="dim">sent ${row.protocol ?? ''}</span></span><span class="cell-canonical" role="columnheader">Canonical</span><span class="cell-provider" role="columnheader">Provider <span class="dim">${row.target ? `was sent ${row.target}` : ''}</span></span></div>
-    <${MeasuredList} class="turns" role="table" aria-label="The conversation in three columns" count=${total + 2} estimate=${180} item=${item} goto=${target} onRange=${load} />
+    <div class="column-heads" aria-hidden="true"><span class="cell-client">Client <span class="dim">sent ${row.protocol ?? ''}</span></span><span class="cell-canonical">Canonical</span><span class="cell-provider">Provider <span class="dim">${row.target ? `was sent ${row.target}` : ''}</span></span></div>
+    <${MeasuredList} class="turns" role="feed" aria-label="The conversation in three columns" count=${total + 2} estimate=${180} item=${item} goto=${target} onRange=${load} />
     ${peeked !== null && html`<${Peek} text=${peeked} close=${() => setPeeked(null)} />`}
   </div>`;
 }
@@ -107,14 +107,14 @@ function useLinks(box) {
 }
 
 function Row({ label, name, heading, client, canonical, provider, class: more = '' }) {
-  return html`<section class=${`turn ${more}`} role="row" aria-label=${label} data-turn=${name}>
+  return html`<article class=${`turn ${more}`} aria-label=${label} data-turn=${name}>
     <header>${heading}</header>
-    <div class="cells" role="presentation">
-      <div class="cell cell-client" role="cell" aria-label="Client">${client}</div>
-      <div class="cell cell-canonical" role="cell" aria-label="Canonical">${canonical}</div>
-      <div class="cell cell-provider" role="cell" aria-label="Provider">${provider}</div>
+    <div class="cells">
+      <div class="cell cell-client" role="group" aria-label="Client">${client}</div>
+      <div class="cell cell-canonical" role="group" aria-label="Canonical">${canonical}</div>
+      <div class="cell cell-provider" role="group" aria-label="Provider">${provider}</div>
     </div>
-  </section>`;
+  </article>`;
 }
 
 // What of a body belongs to a turn, as it stands there.

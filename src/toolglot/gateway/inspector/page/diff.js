@@ -20,10 +20,10 @@ export function DiffView({ id, row }) {
       ${diff.changed?.length > 0 && html`<${Paths} paths=${diff.changed} />`}
       <h2>${turns.length ? [added.length && `${plural(added.length, 'turn')} added`, removed.length && `${plural(removed.length, 'turn')} removed`].filter(Boolean).join(', ') : 'No turn was added or removed'}</h2>
     </div>
-    <${MeasuredList} class="diff-turns" role="list" aria-label="Turns that differ" count=${turns.length} estimate=${120} item=${(index) => html`<section class=${`diff-turn ${turns[index].sign === '+' ? 'added' : 'removed'}`} role="listitem">
-      <header><span class="sign" aria-label=${turns[index].sign === '+' ? 'added' : 'removed'}>${turns[index].sign}</span><span class="index">${number(turns[index].turn.index + 1)}</span><span class="role">${turns[index].turn.role}</span></header>
+    <${MeasuredList} class="diff-turns" role="list" aria-label="Turns that differ" count=${turns.length} estimate=${120} item=${(index) => html`<div class=${`diff-turn ${turns[index].sign === '+' ? 'added' : 'removed'}`} role="listitem">
+      <div class="diff-title"><span class="sign" role="img" aria-label=${turns[index].sign === '+' ? 'added' : 'removed'}>${turns[index].sign}</span><span class="index">${number(turns[index].turn.index + 1)}</span><span class="role">${turns[index].turn.role}</span></div>
       <div>${turns[index].turn.blocks.map((block) => html`<${Block} id=${id} block=${block} />`)}</div>
-    </section>`} />
+    </div>`} />
   </div>`;
 }
 

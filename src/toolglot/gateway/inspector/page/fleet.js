@@ -170,13 +170,13 @@ function Limits({ limits, absent = 'none' }) {
 
 function UpstreamTable({ upstreams }) {
   if (!upstreams.length) return null;
-  return html`<section><h2>Upstreams</h2><div class="table-box"><table><thead><tr><th scope="col">Upstream</th><th scope="col">State</th><th scope="col" class="n">Failures in a row</th><th scope="col" class="n">In progress</th><th scope="col">Rate limits left</th></tr></thead>
+  return html`<section><h2>Upstreams</h2><div class="table-box" tabindex="0" role="region" aria-label="Upstreams"><table><thead><tr><th scope="col">Upstream</th><th scope="col">State</th><th scope="col" class="n">Failures in a row</th><th scope="col" class="n">In progress</th><th scope="col">Rate limits left</th></tr></thead>
     <tbody>${upstreams.map((upstream) => html`<tr><th scope="row"><${Words} text=${upstream.name} max=${60} /></th><td><span class=${`chip ${(STATES[upstream.state] ?? [''])[0]}`}>${(STATES[upstream.state] ?? ['', upstream.state])[1]}</span></td><td class="n">${number(upstream.failures)}</td><td class="n">${number(upstream.in_flight)}</td><td><${Limits} limits=${upstream.rate_limits} absent="not reported" /></td></tr>`)}</tbody></table></div></section>`;
 }
 
 function KeyTable({ keys }) {
   if (!keys.length) return null;
-  return html`<section><h2>Keys</h2><div class="table-box"><table><thead><tr><th scope="col">Key</th><th scope="col" class="n">Requests</th><th scope="col" class="n">Tokens</th><th scope="col" class="n">Cost</th><th scope="col">Budget</th><th scope="col">Limits</th></tr></thead>
+  return html`<section><h2>Keys</h2><div class="table-box" tabindex="0" role="region" aria-label="Keys"><table><thead><tr><th scope="col">Key</th><th scope="col" class="n">Requests</th><th scope="col" class="n">Tokens</th><th scope="col" class="n">Cost</th><th scope="col">Budget</th><th scope="col">Limits</th></tr></thead>
     <tbody>${keys.map((key) => html`<tr><th scope="row"><${Words} text=${key.name} max=${60} /></th><td class="n">${number(key.requests)}</td><td class="n">${brief(key.tokens)}</td><td class="n">${dollars(key.cost_usd)}</td>
       <td>${key.budget_usd ? html`<span class="budget"><meter min="0" max=${key.budget_usd} high=${0.8 * key.budget_usd} value=${key.cost_usd ?? 0} aria-label="Part of the budget that is used"></meter> of ${dollars(key.budget_usd)}</span>` : html`<span class="dim">none</span>`}</td><td><${Limits} limits=${key.limits} /></td></tr>`)}</tbody></table></div></section>`;
 }

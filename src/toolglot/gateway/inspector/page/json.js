@@ -149,7 +149,7 @@ export function Dialog({ title, close, children, class: name = '' }) {
         if (event.key === 'Escape') close();
         event.stopPropagation();
       }}>
-      <header><h2>${title}</h2><button class="plain" aria-label="Close" onClick=${close}>\u2715</button></header>
+      <div class="dialog-head"><h2>${title}</h2><button class="plain" aria-label="Close" onClick=${close}>\u2715</button></div>
       <div class="dialog-body">${children}</div>
     </section>
   </div>`;

@@ -80,6 +80,7 @@ export function RequestList({ rows, info, live, paused, waiting, setPaused, purg
   const same = (list) => list.map((value) => [value, value.length > 60 ? `${value.slice(0, 60)}\u2026` : value]);
 
   return html`<main class="view list-view">
+    <h1 class="hidden">Requests</h1>
     <div class="bar">
       <input ref=${field} type="search" class="search" placeholder="Search requests  ( / )" aria-label="Search requests" value=${search}
         onInput=${(event) => setSearch(event.target.value)} />
@@ -104,7 +105,7 @@ export function RequestList({ rows, info, live, paused, waiting, setPaused, purg
       setSearch('');
       setFilters({});
     }}>Clear the search</button></p>` : html`
-    <div class="table" role="grid" aria-label="Requests" aria-rowcount=${entries.length + 1}>
+    <div class="table" role="treegrid" aria-label="Requests" aria-rowcount=${entries.length + 1}>
       <div class="row head" role="row" aria-rowindex="1">${HEADS.map(([name, text, title]) => html`<span class=${`c-${name}`} role="columnheader" title=${title}>${text}</span>`)}</div>
       <${FixedList} class="rows" role="rowgroup" aria-label="Requests, newest first" height=${wide ? 30 : 62} count=${entries.length} cursor=${at}
         item=${(index) => entries[index].kind === 'group'
@@ -165,7 +166,7 @@ export function Model({ row }) {
 
 function OneRow({ entry, index, current, enter, wide }) {
   const { row, depth, branch } = entry;
-  return html`<div class=${`row ${current ? 'current' : ''} ${row.state}`} role="row" aria-rowindex=${index + 2} aria-selected=${current} style=${{ height: wide ? '30px' : '62px' }} data-id=${row.id}
+  return html`<div class=${`row ${current ? 'current' : ''} ${row.state}`} role="row" aria-level=${depth + 1} aria-rowindex=${index + 2} aria-selected=${current} style=${{ height: wide ? '30px' : '62px' }} data-id=${row.id}
       onClick=${(event) => !event.target.closest('a') && enter(entry)}>
     <span class="c-time" role="gridcell" title=${moment(row.time)}>${clock(row.time)}</span>
     <span class="c-title" role="gridcell" style=${{ paddingInlineStart: `${depth * 16}px` }}>
@@ -194,7 +195,7 @@ function GroupRow({ entry, index, current, enter, wide }) {
   const { rows, sum, open } = entry;
   const newest = rows[0];
   const first = rows[rows.length - 1];
-  return html`<div class=${`row group ${current ? 'current' : ''}`} role="row" aria-rowindex=${index + 2} aria-selected=${current} aria-expanded=${open} style=${{ height: wide ? '30px' : '62px' }}
+  return html`<div class=${`row group ${current ? 'current' : ''}`} role="row" aria-level="1" aria-rowindex=${index + 2} aria-selected=${current} aria-expanded=${open} style=${{ height: wide ? '30px' : '62px' }}
       data-conversation=${entry.id} onClick=${() => enter(entry)}>
     <span class="c-time" role="gridcell" title=${moment(newest.time)}>${clock(newest.time)}</span>
     <span class="c-title" role="gridcell"><span class="twist" aria-hidden="true">${open ? '\u25be' : '\u25b8'}</span><strong><${Words} text=${first.title || first.path || entry.id} max=${140} /></strong><span class="mini">${plural(rows.length, 'request')}</span>${newest.latest && newest.latest !== first.title && html`<span class="latest dim"><${Words} text=${newest.latest} max=${100} /></span>`}</span>

@@ -117,8 +117,8 @@ function Fact({ name, minor, children }) {
 function Facts({ row }) {
   return html`<dl class="facts">
     <${Fact} name="Model"><${Model} row=${row} /><//>
-    ${row.upstream && html`<${Fact} name="Upstream"><${Words} text=${row.upstream} max=${60} />${row.target && row.target !== row.upstream && html` <span class="dim">as <${Words} text=${row.target} max=${60} /></span>`}<//>`}
-    <${Fact} name="Client"><${Words} text=${[row.agent, row.protocol].filter(Boolean).join(' \u00b7 ') || row.client} max=${80} /><//>
+    ${row.upstream && html`<${Fact} name="Upstream" minor><${Words} text=${row.upstream} max=${60} />${row.target && row.target !== row.upstream && html` <span class="dim">as <${Words} text=${row.target} max=${60} /></span>`}<//>`}
+    <${Fact} name="Client" minor><${Words} text=${[row.agent, row.protocol].filter(Boolean).join(' \u00b7 ') || row.client} max=${80} /><//>
     <${Fact} name="Tokens">${row.input_tokens === null || row.input_tokens === undefined ? html`<span class="dim">not known</span>` : html`${number(row.input_tokens)} in${row.cache_read_tokens ? ` (${number(row.cache_read_tokens)} cached)` : ''} \u00b7 ${number(row.output_tokens)} out`}<//>
     ${row.cost_usd !== null && row.cost_usd !== undefined && html`<${Fact} name="Cost">${dollars(row.cost_usd)}<//>`}
     <${Fact} name="Time">${row.state === 'running' ? 'running' : duration(row.seconds)}${row.first_byte ? html` <span class="dim">first byte ${duration(row.first_byte)}</span>` : ''}<//>
@@ -149,13 +149,13 @@ function Exports({ id, row, info }) {
     event.stopPropagation();
     event.preventDefault();
   }}><summary>Copy and export</summary><div class="menu-body">
-    <h3>Copy as</h3>
+    <h2>Copy as</h2>
     ${CODES.map(([as, text]) => html`<${CopyButton} class="" text=${() => code(as)} label=${text} />`)}
     ${info.mode !== 'export' && html`
-    <h3>Export the request</h3>
+    <h2>Export the request</h2>
     <${DownloadButton} path=${`${path}/export?form=html`} name=${`${id}.html`} label="HTML, one file" />
     <${DownloadButton} path=${`${path}/export?form=jsonl`} name=${`${id}.jsonl`} label="JSONL, a capture" />
-    ${conversation && html`<h3>Export the conversation</h3>
+    ${conversation && html`<h2>Export the conversation</h2>
     <${DownloadButton} path=${`${conversation}/export?form=html`} name=${`${row.conversation}.html`} label="HTML, one file" />
     <${DownloadButton} path=${`${conversation}/export?form=jsonl`} name=${`${row.conversation}.jsonl`} label="JSONL, captures" />`}`}
   </div></details>`;
