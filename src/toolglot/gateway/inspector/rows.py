@@ -3,8 +3,8 @@
     row = row_of(record)
     row = row_of_capture({"toolglot_capture": 1, …})
 
-Laws: secrets are masked. What is not known is null. `conversation`, `parent`, `turns`, `title` and `latest` need the body:
-they are filled in by `conversation_index.py`.
+Laws: secrets are masked. What is not known is null. `conversation`, `parent`, `turns`, `title` and `latest` need the
+body: they are filled in by `conversation_index.py`.
 """
 
 from __future__ import annotations

@@ -1,18 +1,47 @@
 // View 5: the conversation rendered for every provider, with the referee's verdict.
-import { html, useState } from './vendor/htm-preact.js';
-import { requestPath } from './api.js';
+import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { getJson, requestPath } from './api.js';
 import { Report } from './conversation.js';
 import { BodyView } from './json.js';
 import { CopyButton } from './list.js';
 import { Loading, useCall } from './request.js';
-import { Words, plural } from './text.js';
+import { Words, messageOf, plural } from './text.js';
 
-const VERDICTS = { ok: ['good', 'accepted'], refused: ['refused', 'refused'], violations: ['refused', 'violations'] };
+const VERDICTS = { ok: ['good', 'accepted'], refused: ['refused', 'refused'], violations: ['refused', 'violations'], waiting: ['', 'waiting\u2026'] };
+const LARGE_REQUEST = 300000; // characters
 
 function Verdict({ target }) {
   const [style, text] = VERDICTS[target.verdict] ?? ['', target.verdict];
   const lost = target.verdict === 'ok' && target.losses ? ['loss', 'accepted, with losses'] : target.verdict === 'ok' && target.changes ? ['change', 'accepted, changed'] : [style, text];
   return html`<span class=${`chip ${lost[0]}`}>${lost[1]}</span>`;
+}
+
+// The rows of the table. A large request is rendered for one target after the other, and no longer than somebody looks.
+function useTargets(id, row, detail, info) {
+  const path = `${requestPath(id)}/targets`;
+  const isLarge = info.mode !== 'export' && (detail.sizes?.request ?? 0) > LARGE_REQUEST;
+  const whole = useCall(isLarge ? '' : path, row.state);
+  const [rows, setRows] = useState([]);
+  useEffect(() => {
+    if (!isLarge) return undefined;
+    const control = new AbortController();
+    const found = info.targets.map((target) => ({ name: target.name, verdict: 'waiting' }));
+    (async () => {
+      for (let index = 0; index < found.length; index += 1) {
+        try {
+          const answer = await getJson(`${path}?only=${encodeURIComponent(found[index].name)}`, control.signal);
+          [found[index]] = answer.targets;
+        } catch (error) {
+          if (control.signal.aborted) return;
+          found[index] = { ...found[index], verdict: 'refused', message: messageOf(error) };
+        }
+        setRows([...found]);
+      }
+    })();
+    setRows([...found]);
+    return () => control.abort();
+  }, [path, isLarge]);
+  return isLarge ? { value: { targets: rows }, error: null } : whole;
 }
 
 // The verdict on one target, as a row of the table has it.
@@ -22,8 +51,8 @@ function verdictOf(value) {
   return { verdict, losses: count('loss'), changes: count('change') };
 }
 
-export function TargetsView({ id, row, part, go, info }) {
-  const { value, error } = useCall(`${requestPath(id)}/targets`, row.state);
+export function TargetsView({ id, row, part, go, info, detail }) {
+  const { value, error } = useTargets(id, row, detail, info);
   const base = `#/r/${encodeURIComponent(id)}/targets`;
   if (!value) return html`<${Loading} error=${error} what="every target" />`;
   const chosen = value.targets.find((target) => target.name === part);

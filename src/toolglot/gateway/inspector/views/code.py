@@ -89,8 +89,10 @@ def _python(record: Protocol, url: str, key: str, model: str, body: str, capture
     is_stream = captured.get("stream") is True
     try:
         value = json.loads(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError("the body is not JSON", path="request") from None
+    except RecursionError:
+        raise InputError("the body nests too deeply to be written as Python", path="request") from None
     if isinstance(value, dict):
         value.setdefault("model", model)
     imports = sorted({"os", *(["json"] if len(body) > _LARGE else [])})
