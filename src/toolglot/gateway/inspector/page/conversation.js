@@ -257,7 +257,7 @@ function Media({ id, block }) {
     ${is && (block.data || (block.media !== null && block.media !== undefined)) && html`<button class="show-picture" onClick=${show}>Show the picture</button>`}${failed && html`<span class="bad-text">${failed}</span>`}</p>`;
 }
 
-const CAUSES = { canonical: 'the conversation was broken', projection: 'the name or id could not stay', policy: 'a policy decided', loss: 'the target has no field for it', renderer: 'it could not be kept' };
+const CAUSES = { canonical: 'the conversation was broken', projection: 'the name or id could not stay', policy: 'a policy decided', loss: 'the target has no field for it', renderer: 'the target has another form for it' };
 
 // One change: what, why, and the rule behind it, which is explained on a click.
 export function Report({ id, report }) {

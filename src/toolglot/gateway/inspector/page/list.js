@@ -170,12 +170,13 @@ function OneRow({ entry, index, current, enter, wide }) {
       onClick=${(event) => !event.target.closest('a') && enter(entry)}>
     <span class="c-time" role="gridcell" title=${moment(row.time)}>${clock(row.time)}</span>
     <span class="c-title" role="gridcell" style=${{ paddingInlineStart: `${depth * 16}px` }}>
-      ${branch === 'side' && html`<span class="branch" title="It branches here">\u2514</span>`}
+      <span class="titles">${branch === 'side' && html`<span class="branch" title="It branches here">\u2514</span>`}
       <a href=${`#/r/${encodeURIComponent(row.id)}`} onClick=${() => {
         kept.cursor = entry.key;
       }}><${Words} text=${depth ? row.latest || row.title || row.path || row.id : row.title || row.path || row.id} max=${140} /></a>
-      ${row.turns > 1 && html`<span class="mini">${plural(row.turns, 'turn')}</span>`}${!depth && row.latest && row.latest !== row.title && html`<span class="latest dim"><${Words} text=${row.latest} max=${100} /></span>`}
-      ${row.replay_of && html`<span class="chip">replay</span>`}${row.stream && html`<span class="mini" title="Streamed">stream</span>`}${row.simulated && html`<span class="mini">simulated</span>`}
+      ${row.turns > 1 && html`<span class="mini">${plural(row.turns, 'turn')}</span>`}
+      ${row.replay_of && html`<span class="chip">replay</span>`}${row.stream && html`<span class="mini" title="Streamed">stream</span>`}${row.simulated && html`<span class="mini">simulated</span>`}</span>
+      ${!depth && row.latest && row.latest !== row.title && html`<span class="latest dim"><${Words} text=${row.latest} max=${100} /></span>`}
     </span>
     <span class="c-client" role="gridcell"><${Client} row=${row} /></span>
     <span class="c-model" role="gridcell"><${Model} row=${row} /></span>
@@ -198,7 +199,7 @@ function GroupRow({ entry, index, current, enter, wide }) {
   return html`<div class=${`row group ${current ? 'current' : ''}`} role="row" aria-level="1" aria-rowindex=${index + 2} aria-selected=${current} aria-expanded=${open} style=${{ height: wide ? '30px' : '62px' }}
       data-conversation=${entry.id} onClick=${() => enter(entry)}>
     <span class="c-time" role="gridcell" title=${moment(newest.time)}>${clock(newest.time)}</span>
-    <span class="c-title" role="gridcell"><span class="twist" aria-hidden="true">${open ? '\u25be' : '\u25b8'}</span><strong><${Words} text=${first.title || first.path || entry.id} max=${140} /></strong><span class="mini">${plural(rows.length, 'request')}</span>${newest.latest && newest.latest !== first.title && html`<span class="latest dim"><${Words} text=${newest.latest} max=${100} /></span>`}</span>
+    <span class="c-title" role="gridcell"><span class="titles"><span class="twist" aria-hidden="true">${open ? '\u25be' : '\u25b8'}</span><strong><${Words} text=${first.title || first.path || entry.id} max=${140} /></strong><span class="mini">${plural(rows.length, 'request')}</span></span>${newest.latest && newest.latest !== first.title && html`<span class="latest dim"><${Words} text=${newest.latest} max=${100} /></span>`}</span>
     <span class="c-client" role="gridcell"><${Client} row=${newest} /></span>
     <span class="c-model" role="gridcell">${sum.models.length > 1 ? html`<span title=${visible(sum.models.slice(0, 20).join(', ').slice(0, 500))}>${plural(sum.models.length, 'model')}</span>` : html`<${Model} row=${newest} />`}</span>
     <span class="c-upstream" role="gridcell"><${Words} text=${newest.upstream ?? ''} max=${40} /></span>
