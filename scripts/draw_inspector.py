@@ -143,6 +143,13 @@ def draw_list(browser: PageBrowser, stage: Stage) -> None:
 
 def draw_request(browser: PageBrowser, stage: Stage) -> None:
     view(browser, stage, stage.ids[1], "")
+    browser.hover(".cell-canonical .report[data-link='$.tools']")
+    browser.wait("document.querySelector('.cell-provider .hot')")
+
+
+def draw_dark(browser: PageBrowser, stage: Stage) -> None:
+    browser.show(WIDTH, HEIGHT, dark=True)
+    view(browser, stage, stage.ids[1], "")
     browser.wait("(document.querySelector('.turns').scrollTop = 400) && document.querySelector('.block-call')")
     top = "document.querySelector('.block-call').closest('.measured').offsetTop"
     browser.run(f"document.querySelector('.turns').scrollTop = {top}")
@@ -176,11 +183,6 @@ def draw_fleet(browser: PageBrowser, stage: Stage) -> None:
     browser.show(WIDTH, 1000)
     browser.open(f"{stage.served.url}/inspector#/fleet")
     browser.wait("document.querySelectorAll('.plot canvas').length >= 4")
-
-
-def draw_dark(browser: PageBrowser, stage: Stage) -> None:
-    browser.show(WIDTH, HEIGHT, dark=True)
-    draw_request(browser, stage)
 
 
 VIEWS: Final[dict[str, Callable[[PageBrowser, Stage], None]]] = {

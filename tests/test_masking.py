@@ -19,6 +19,7 @@ from toolglot.masking import (
     is_secret_parameter,
     mask,
 )
+from toolglot.profiles.rule_index import all_rules
 
 KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 HEX = "0123456789abcdef0123456789abcdef"
@@ -86,6 +87,13 @@ def test_what_stands_around_a_secret_stays(text: str, masked: str) -> None:
 )
 def test_words_are_not_masked(text: str) -> None:
     assert mask(text) == text
+
+
+def test_names_of_rules_are_not_masked() -> None:
+    names = " ".join(each.entry.id for each in all_rules(None))
+    assert "xai-45-efforts" in names
+    assert mask(names) == names
+    assert mask("key xai-AbCdEfGh0123456789, xai-abc***xyz") == "key xai-***, xai-***"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ _SECRET_PARAMETER: Final = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"(?i:bearer|basic|token)\s+")
 
 _PREFIXED: Final = (
-    *("sk-", "pk-", "rk-", "csk-", "xai-", "pplx-", "nvapi-", "gsk_", "hf_", "fw_", "r8_", "tgp_v1_", "ghp_"),
+    *("sk-", "pk-", "rk-", "csk-", "pplx-", "nvapi-", "gsk_", "hf_", "fw_", "r8_", "tgp_v1_", "ghp_"),
+    r"xai-(?=[A-Za-z]{0,40}[0-9*])(?=[A-Za-z0-9*.]{6})",  # rules of xAI are named xai-45-efforts and so on
     *("gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xoxb-", "xoxp-", "sk_live_", "rk_live_"),
     *("tgk_", r"co_(?=[A-Za-z]{0,40}[0-9])", "github_pat_", "bedrock-api-key-", "ABSK", "AKIA", "ASIA", "AIza"),
     *(r"AQ\.", r"ya29\."),

@@ -16,10 +16,12 @@ import pytest
 
 from support.inspector.captured_requests import captured, talk
 from support.waiting import HANG_SECONDS
+from toolglot import agent_files
+from toolglot.agent_files import AgentHome
 from toolglot.cli.files.captured_files import CaptureReader
 from toolglot.cli.main import main
 from toolglot.cli.targets import Target
-from toolglot.conversation import Conversation, Text, Turn, canonical_json
+from toolglot.conversation import Conversation, Text, ToolCall, ToolResult, Turn, canonical_json
 from toolglot.errors import InputError
 from toolglot.gateway.inspector.file_inspector import FileInspector, grouped
 
@@ -89,6 +91,43 @@ def test_a_session_is_shown_as_the_request_that_continues_it(tmp_path: Path) -> 
     (found,) = CaptureReader().read(str(file))
     roles = [message["role"] for message in json.loads(found["request"])["messages"]]
     assert roles == ["user", "assistant"]
+
+
+def written_session(folder: Path, agent: str) -> Path:
+    """A session of a coding agent, in a home folder of its own."""
+    call = ToolCall("functions.ls:0", "ls", {})
+    turns = (
+        Turn("user", (Text("What is here?"),)),
+        Turn("assistant", (call,)),
+        Turn("user", (ToolResult(call.id, f"a.txt {SECRET}"),)),
+        Turn("assistant", (Text("There is a.txt."),)),
+    )
+    home = AgentHome(folder=folder, environ={})
+    return agent_files.write(Conversation(turns), agent, home=home, directory="/srv/project").path
+
+
+@pytest.mark.parametrize("agent", agent_files.names())
+def test_a_session_of_a_coding_agent_is_shown_as_the_request_that_it_would_send(tmp_path: Path, agent: str) -> None:
+    file = written_session(tmp_path, agent)
+    (found,) = CaptureReader(target=Target("mistral", "mistral-large-latest")).read(str(file))
+    (row,) = [each["row"] for each in grouped([found])]
+    assert (row["title"], row["latest"], row["turns"]) == ("What is here?", "There is a.txt.", 4)
+    assert (row["target"], row["id"]) == ("mistral", found["session"])
+    assert "a.txt" in found["rendered"]
+    assert SECRET not in json.dumps(found)
+
+
+def test_a_session_is_named_by_its_id_or_as_the_latest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    id = json.loads(written_session(tmp_path, "claude").read_text("utf-8").splitlines()[0])["sessionId"]
+    for name in ("latest", id, id[:8]):
+        assert main(["inspect", name, "--export", str(tmp_path / "page.html"), "--force"]) == 0
+        (row,) = data_of((tmp_path / "page.html").read_text("utf-8"))["rows"]
+        assert row["id"] == id
+    assert main(["inspect", "zzz", "--export", str(tmp_path / "page.html"), "--force"]) == 2
+    assert "there is no such file either" in capsys.readouterr().err
 
 
 def test_what_cannot_be_sent_is_shown_with_its_error(tmp_path: Path) -> None:

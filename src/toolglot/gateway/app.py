@@ -570,7 +570,10 @@ class Gateway:
         return await self.kept.answer(query)
 
     def _forget(self, ids: list[str], client: str | None) -> None:
-        """Requests were purged."""
+        """Requests were purged. Those in progress are forgotten as they end."""
+        for record in self.shutdown.open_requests():
+            if client in (None, record.request.client):
+                record.is_purged = True
         self.kept.forget(ids)
         self.feed.drop(ids, client)
 

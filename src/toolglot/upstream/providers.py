@@ -54,8 +54,12 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key_env: tuple[str, ...] = ()
     auth: Auth = "bearer"
     models: tuple[str, ...] = ()
+    example: str = ""
+    """A well known model; empty: the simulator knows one, or it has no models of its own."""
     also: tuple[str, ...] = ()
     """Further profiles that it serves under the same address, each in a protocol of its own."""
+    sdk_client: str = ""
+    """Code that makes a client of the SDK of its protocol, where an address and a key are not enough."""
     keep_alive: float = 30.0
     """Seconds without a request after which a connection to it is not used again."""
     source: str = ""

@@ -201,6 +201,25 @@ def test_what_is_captured_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (third.data("sent"), third.is_cut) == (b"ab", True)
 
 
+@pytest.mark.parametrize("count", [1, 4, 5, 200])
+def test_few_pieces_and_many_are_kept_alike(count: int) -> None:
+    budget = CaptureBudget(lambda: 1_000_000)
+    reply = CapturedReply(budget, 0.0)
+    for number in range(count):
+        reply.receive(b"in %d" % number)
+        reply.send(b"out %d" % number)
+    before = [*reply.pieces()]
+    for _ in range(2):  # it ends once
+        reply.end()
+    assert [*reply.pieces()] == before
+    assert [piece.direction for piece in before] == ["received", "sent"] * count
+    assert reply.data("received") == b"".join([b"in %d" % number for number in range(count)])
+    assert reply.data("sent") == b"".join([b"out %d" % number for number in range(count)])
+    assert reply.sent_since(0) == []
+    assert reply.size >= len(reply.data("received")) + len(reply.data("sent"))
+    assert budget.used == 0
+
+
 def test_a_failed_upstream_leaves_nothing_in_the_reply() -> None:
     record = RequestRecord("id", "POST", "/v1/messages")
     record.captured = CapturedReply(CaptureBudget(lambda: 10_000), 0.0)

@@ -80,6 +80,33 @@ def test_a_system_prompt_with_the_time_does_not_end_a_conversation() -> None:
     assert (second.conversation, second.parent) == (first.conversation, "1")
 
 
+def test_the_first_request_is_found_again_whatever_its_system_prompt_was() -> None:
+    index = ConversationIndex()
+    first = add(index, "1", "hello", system="it is 10:00")
+    second = add(index, "2", "hello", "hi", "go on", system="it is 10:01")
+    assert (second.conversation, second.parent, second.compared) == (first.conversation, "1", "1")
+    # Nobody has answered the second "hello" yet, so what continues the first one is no part of it.
+    other = add(index, "3", "hello", system="be brief")
+    assert other.conversation != first.conversation
+    assert (
+        add(index, "4", "hello", "hi", "go on", "yes", "more", system="it is 10:02").conversation == first.conversation
+    )
+    index.keep_only(["2", "4"])
+    assert add(index, "5", "hello", "ho", "?", system="it is 10:03").conversation not in (None, other.conversation)
+    assert add(index, "6", "hello", "ho", "?", client="b", system="it is 10:03").parent is None
+
+
+def test_what_a_request_is_about_is_its_last_turn() -> None:
+    assert facts("hello", "hi", "and now?").latest == "and now?"
+    call = {"type": "tool_use", "id": "t1", "name": "read_file", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
+    turns = [("user", "look"), ("assistant", [call]), ("user", [result])]
+    body = {"model": "claude-opus-5", "max_tokens": 9, "messages": [{"role": r, "content": c} for r, c in turns]}
+    assert facts_of(json.dumps(body), source="anthropic").latest == "result of read_file"
+    body["messages"] = []
+    assert facts_of(json.dumps(body), source="anthropic").latest == ""
+
+
 def test_a_cache_marker_that_moves_changes_nothing() -> None:
     index = ConversationIndex()
     add(index, "1", "hello", "hi", "go on", marked=2)

@@ -90,6 +90,28 @@ def test_what_is_not_kept_is_still_seen_as_it_runs() -> None:
     assert dropped == []
 
 
+@pytest.mark.parametrize(("purged", "is_kept"), [("b", True), ("a", False), (None, False)])
+def test_a_request_that_runs_during_a_purge_is_forgotten_when_it_ends(purged: str | None, is_kept: bool) -> None:
+    recorder = Recorder()
+
+    async def run() -> list[str]:
+        async with gateway_of() as app:
+            app.feed.watchers.append(recorder)
+            record = record_of("tg_1")
+            record.arrive(b"{}")
+            app.shutdown.begin(record, None)
+            app.request_log.purge(purged)
+            app.shutdown.end(record)
+            app.request_log.end(record)
+            app.feed.end(record)
+            await asyncio.gather(*app._placing)
+            return [each.id for each in app.request_log.latest(None)]
+
+    assert asyncio.run(run()) == (["tg_1"] if is_kept else [])
+    assert recorder.dropped == ([] if is_kept else ["tg_1"])
+    assert bool(recorder.seen) == is_kept
+
+
 # --- what it costs ----------------------------------------------------------------------------------
 
 

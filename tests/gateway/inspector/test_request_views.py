@@ -19,6 +19,8 @@ from toolglot.gateway.inspector.views.target_table import on_target, overview
 from toolglot.gateway.inspector.views.timeline import MAX_EVENTS, timeline_of
 from toolglot.protocols.base import get, names
 from toolglot.upstream.prices import Price
+from toolglot.upstream.providers import PROVIDERS
+from toolglot.upstream.routing.model_names import matches
 
 PRICE: Final = Price(Decimal(10), Decimal(50), cache_read=Decimal(1))
 
@@ -102,6 +104,32 @@ def test_a_cache_marker_that_moves_breaks_nothing() -> None:
         )
 
     assert diff_of(marked(3), marked(2))["prefix_kept"]
+
+
+@pytest.mark.parametrize(("more", "kept"), [({"type": "text", "text": "and now?"}, True), (None, False)])
+def test_a_last_message_that_got_more_blocks_keeps_the_prefix(more: dict[str, Any] | None, kept: bool) -> None:
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "ls", "input": {}}
+    first = [{"role": "user", "content": "look"}, {"role": "assistant", "content": [call]}]
+    before = {"messages": [*first, {"role": "user", "content": [result]}]}
+    after = {
+        "messages": [*first, {"role": "user", "content": [result, more] if more else [{**result, "content": "y"}]}]
+    }
+    captures = [
+        {"id": str(index), "protocol": "anthropic", "target": "anthropic", "request": json.dumps(each)}
+        for index, each in enumerate((before, after))
+    ]
+    found = diff_of(
+        {**captures[1], "rendered": captures[1]["request"]}, {**captures[0], "rendered": captures[0]["request"]}
+    )
+    assert found["prefix_kept"] == kept
+
+
+def test_what_the_provider_counted_is_in_the_diff() -> None:
+    lost = {"tokens": 900, "cause": "changed", "cost_usd": 0.1}
+    before, after = captured(talk(1), id="1"), captured(talk(2), id="2")
+    assert diff_of({**after, "cache_lost": lost}, before)["counted"] == lost
+    assert diff_of({**after, "cache_lost": "x"}, before)["counted"] is None
 
 
 def test_another_target_has_no_prefix_to_keep() -> None:
@@ -215,6 +243,16 @@ def test_every_target_has_a_verdict() -> None:
     assert rows["openai_responses"]["losses"] >= 1
     assert rows["openai_responses"]["model"] == "gpt-5.5"
     assert all(row["message"] for row in rows.values() if row["verdict"] != "ok")
+
+
+def test_a_target_is_shown_with_a_model_of_its_own() -> None:
+    rows = {
+        row["name"]: row["model"] for row in overview({**captured(), "model": "mistral-large-latest", "target": "vllm"})
+    }
+    for name, provider in PROVIDERS.items():
+        if provider.models:
+            assert matches(rows[name], provider.models), name
+    assert (rows["azure"], rows["vertex"]) == (rows["openai"], rows["gemini"])
 
 
 def test_one_target_has_the_body_the_report_and_the_verdict() -> None:

@@ -169,6 +169,10 @@ class PageBrowser:
         wait_until(is_there)
         return found[0]
 
+    def run_async(self, script: str) -> Any:
+        """What statements in the page give to the function `arguments[0]`."""
+        return self._driver.execute_async_script(script)
+
     def problems(self) -> list[str]:
         """What the browser complained of since the last call."""
         entries = self._driver.get_log("browser")  # type: ignore[no-untyped-call]

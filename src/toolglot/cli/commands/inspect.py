@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import webbrowser
+from pathlib import Path
 from typing import Any, Final
 
 from toolglot import profiles
 from toolglot.cli import targets
+from toolglot.cli.agents.chosen_session import choose
 from toolglot.cli.files.captured_files import CaptureReader
+from toolglot.cli.files.documents import STDIN
 from toolglot.cli.files.output import open_output, refuse_existing
 from toolglot.cli.options import add_profiles, add_quiet
 from toolglot.cli.screen.terminal import Terminal, plural
@@ -18,7 +21,8 @@ from toolglot.errors import InputError
 _DESCRIPTION: Final = """\
 Look at requests in the browser: what the client sent, what a provider is sent, what is changed and why, and the same
 request on every target. It is the inspector of 'toolglot serve', on files: a request, JSONL of requests, captures of a
-gateway ('curl GATEWAY/toolglot/requests?format=jsonl'), or a session ('toolglot sessions export').
+gateway ('curl GATEWAY/toolglot/requests?format=jsonl'), a session of a coding agent, or one that 'toolglot sessions
+export' wrote. A session of a coding agent can be named by its id, the first characters of it, or 'latest'.
 
 The page is served on this machine only, on a free port, until Ctrl-C. The address is written to stdout. With --export,
 nothing is served: the page and the requests are written into one HTML file that can be passed on. Whatever looks like
@@ -28,6 +32,7 @@ _EPILOG: Final = """\
 examples:
   toolglot inspect request.json --open
   toolglot inspect captures.jsonl
+  toolglot inspect latest --to mistral
   toolglot inspect request.json --to mistral@mistral-large-latest --export request.html
 
 exit codes: 0 stopped, as with Ctrl-C, or exported; 2 unreadable input, or the port is in use
@@ -36,7 +41,9 @@ exit codes: 0 stopped, as with Ctrl-C, or exported; 2 unreadable input, or the p
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("files", metavar="FILE", nargs="+", help="what to look at; '-' is stdin")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="what to look at: files, or sessions of coding agents; '-' is stdin"
+    )
     parser.add_argument(
         "--from", dest="source", metavar="PROTOCOL", default="", help="the protocol of requests (default: detect it)"
     )
@@ -65,7 +72,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     reader = CaptureReader(source, target, overrides)
     found: list[dict[str, Any]] = []
     for name in arguments.files:
-        found += reader.read(name)
+        found += reader.read(_file_of(name))
     from toolglot.gateway.inspector.file_inspector import FileInspector, grouped  # noqa: PLC0415 - needs the gateway
 
     captures = grouped(_with_own_ids(found), overrides)
@@ -78,6 +85,17 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             terminal.note(f"{plural(len(captures), 'request')} in {arguments.export}")
         return 0
     return _serve(FileInspector(captures, overrides), len(captures), arguments, terminal)
+
+
+def _file_of(name: str) -> str:
+    """The file that a name means: itself, or a session of a coding agent."""
+    if name == STDIN or Path(name).suffix or "/" in name or "\\" in name or Path(name).exists():
+        return name
+    try:
+        return str(choose(name, "").path)
+    except InputError as error:
+        hint = f"there is no such file either; {error.hint}" if error.hint else "there is no such file either"
+        raise InputError(error.message, path=name, hint=hint) from None
 
 
 def _with_own_ids(captures: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,25 +1,27 @@
-"""Files for `toolglot inspect` as captures: requests, JSONL of them, captures, and exported sessions.
+"""Files for `toolglot inspect` as captures: requests, JSONL of them, captures, and sessions.
 
 A request has no target of its own: it is shown for the one that the options name, or for its own provider, as `repair`
-would send it. A session is shown as the request that continues it.
+would send it. A session, of toolglot or of a coding agent, is shown as the request that continues it.
 
 Law: everything in a file is untrusted, and secrets are masked. An error says in which file and line it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from toolglot import jsontext
-from toolglot.cli.files.documents import located_error, read_whole
+from toolglot import agent_files, jsontext
+from toolglot.agent_files import AgentSession
+from toolglot.agent_files.base import get as get_agent
+from toolglot.cli.files.documents import agent_session, compact, located_error, read_whole
 from toolglot.cli.targets import Target, detect_protocol
 from toolglot.conversation import Conversation, captures
-from toolglot.conversation.report import order_by_gravity
+from toolglot.conversation.report import Entry, order_by_gravity
 from toolglot.errors import InputError, JSONError, ToolglotError, quote
 from toolglot.limits import Limits
 from toolglot.masking import mask
@@ -32,7 +34,7 @@ MAX_CAPTURES: Final = 100_000
 _LIMITS: Final = Limits(max_bytes=512 * 1024 * 1024)
 _LINES: Final = (".jsonl", ".ndjson")
 _SESSIONS: Final = ("toolglot.session", "toolglot.conversation")
-_HINT: Final = "a request, JSONL of requests, captures of a gateway, or a session that `toolglot sessions export` wrote"
+_HINT: Final = "a request, JSONL of requests, captures of a gateway, or a session"
 _DEFAULT_TARGET: Final = "openai_chat"
 
 Captured = dict[str, Any]
@@ -49,7 +51,12 @@ class CaptureReader(Struct, frozen=True):
 
     def read(self, name: str) -> list[Captured]:
         """The captures of a file."""
+        if "#" in name and not Path(name).exists():  # a session in a database
+            return [self._agent_capture(name, agent_files.read(name))]
         data = read_whole(name, MAX_BYTES, hint="split the file")
+        session = agent_session(name, data)
+        if session is not None:
+            return [self._agent_capture(name, session)]
         found: list[Captured] = []
         for line, text in _documents(name, data):
             if len(found) == MAX_CAPTURES:
@@ -114,6 +121,25 @@ class CaptureReader(Struct, frozen=True):
         found |= {"session": document.info.id, "client": "toolglot"}
         return {**found, **_sent(out)}
 
+    def _agent_capture(self, name: str, session: AgentSession) -> Captured:
+        """A session of a coding agent as the request that the agent would send."""
+        record = get_agent(session.agent)
+        data, file = compact(agent_files.request_of(session)), Path(name).name
+        own: Captured = {
+            captures.FIELD: captures.VERSION,
+            "id": session.id or file,
+            "time": round(session.updated, 3) or _changed(name),
+            "path": name,
+            "agent": " ".join(filter(None, (record.title, session.version))),
+            "session": session.id,
+            "client": record.title,
+        }
+        reader = CaptureReader(record.provider, self.target, self.overrides)
+        found = {**own, **reader._request({}, data, name)}
+        if session.report:
+            found["report"] = [*_entries(session.report), *found.get("report", ())]
+        return found
+
 
 def _target_of(upstream: str) -> str:
     """The target of the upstream of a session."""
@@ -127,17 +153,18 @@ def _sent(out: ConvertedRequest) -> Captured:
     counts: dict[str, int] = {}
     for entry in entries:
         counts[entry.gravity] = counts.get(entry.gravity, 0) + 1
-    shown = [
-        {**msgspec.to_builtins(entry), "reason": mask(entry.reason), "text": mask(str(entry))} for entry in entries
-    ]
     return {
         "target": out.target.name,
         "sent_model": out.model,
         "rendered": mask(out.data.decode("utf-8", "replace")),
-        "report": shown,
+        "report": _entries(entries),
         "changes": counts,
         "unchanged": not entries,
     }
+
+
+def _entries(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    return [{**msgspec.to_builtins(entry), "reason": mask(entry.reason), "text": mask(str(entry))} for entry in entries]
 
 
 # --- reading ----------------------------------------------------------------------------------------

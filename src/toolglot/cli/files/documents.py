@@ -18,7 +18,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +28,9 @@ from toolglot.cli.files import json_layout
 from toolglot.conversation.captures import captured_request, read_captured
 from toolglot.errors import InputError, JSONError, quote
 from toolglot.limits import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from toolglot.agent_files import AgentSession
 
 STDIN: Final = "-"
 _LINES: Final = (".jsonl", ".ndjson")
@@ -175,7 +178,17 @@ def _session_request(name: str, stream: BinaryIO) -> bytes | None:
         return None
     head = stream.read(_HEAD)
     stream.seek(0)
-    if not any(mark in head for mark in _SESSION_MARKS):
+    session = agent_session(name, head)
+    if session is None:
+        return None
+    from toolglot import agent_files  # noqa: PLC0415 - only for a session
+
+    return compact(agent_files.request_of(session))
+
+
+def agent_session(name: str, head: bytes) -> AgentSession | None:
+    """The session in a file of a coding agent; None for any other file. `head`: its first bytes."""
+    if not any(mark in head[:_HEAD] for mark in _SESSION_MARKS):
         return None
     from toolglot import agent_files  # noqa: PLC0415 - only for a file that looks like one
 
@@ -183,7 +196,7 @@ def _session_request(name: str, stream: BinaryIO) -> bytes | None:
         found = agent_files.detect(name)
     except InputError:
         return None
-    return compact(agent_files.request_of(found.read(Path(name))))
+    return found.read(Path(name))
 
 
 def check_name(name: str) -> None:

@@ -199,9 +199,10 @@ class Answers:
     async def _timeline(self, captured: Captured, _query: Mapping[str, str]) -> InspectorAnswer:
         return await self._work(captured, lambda: json_answer(timeline_of(captured, self._overrides)))
 
-    async def _targets(self, captured: Captured, _query: Mapping[str, str]) -> InspectorAnswer:
+    async def _targets(self, captured: Captured, query: Mapping[str, str]) -> InspectorAnswer:
         # In a thread whatever its size: it is rendered for each target.
-        return await offloading.in_thread(lambda: json_answer({"targets": overview(captured, self._overrides)}))
+        only = query.get("only", "")[:MAX_NAME]
+        return await offloading.in_thread(lambda: json_answer({"targets": overview(captured, self._overrides, only)}))
 
     async def _code(self, captured: Captured, query: Mapping[str, str]) -> InspectorAnswer:
         form = query.get("as", "curl")

@@ -4,7 +4,8 @@
     request.channel = CapturingChannel(request.channel, captured)      # what the client gets
     captured.receive(piece)                                            # what the upstream sends
 
-Laws: while a reply runs, a piece costs two appends, and its bytes are not copied; when it is over, they are joined.
+Laws: while a reply runs, a piece costs two appends, and its bytes are not copied; when it is over, they are joined, if
+there are many.
 What is kept of one reply is bounded in pieces, and of all replies in progress in bytes; `is_cut` says that there was
 more.
 """
@@ -24,6 +25,8 @@ MAX_PIECES: Final = 20_000
 """Pieces of one reply, both ways together."""
 _PIECE_BYTES: Final = 72
 """About what a piece takes besides its bytes, while its reply runs."""
+_FEW: Final = 8
+"""Pieces that are kept as they are: to join them takes longer than it saves."""
 _RESERVED: Final = 16 * 1024
 """Bytes that a reply takes from the budget at a time."""
 
@@ -64,17 +67,19 @@ class CapturedReply:
     """
 
     __slots__ = (
-        *("_began", "_budget", "_left", "_received", "_reserved", "_sent", "_times", "_unused", "is_cut", "size"),
+        *("_began", "_budget", "_is_over", "_left", "_received", "_reserved", "_sent", "_times", "_unused", "is_cut"),
+        "size",
     )
 
     def __init__(self, budget: CaptureBudget, began: float) -> None:
         self._began = began
         self._budget = budget
         self._received: list[Any] = []
-        """Times and pieces in turn; when it is over, all bytes."""
+        """Times and pieces in turn; all bytes, when it is over and there were many."""
         self._sent: list[Any] = []
         self._times: tuple[array[float], array[float]] | None = None
-        """When it is over: times and sizes in turn, of what was received and of what was sent."""
+        """When it is over and there were many: times and sizes in turn, of what was received and of what was sent."""
+        self._is_over = False
         self._left = MAX_PIECES
         self._reserved = 0
         self._unused = 0
@@ -135,10 +140,15 @@ class CapturedReply:
         self._received = []
 
     def end(self) -> None:
-        """The request is over: its bytes are joined, and no longer those of a reply in progress."""
-        if self._times is not None:
+        """The request is over: its bytes are no longer those of a reply in progress."""
+        if self._is_over:
             return
+        self._is_over = True
         self._budget.used -= self._reserved
+        count = (len(self._received) + len(self._sent)) // 2
+        if count <= _FEW:
+            self.size = count * _PIECE_BYTES + sum(map(len, self._received[1::2])) + sum(map(len, self._sent[1::2]))
+            return
         joined = [self.data("received")], [self.data("sent")]
         self._times = self._numbers(self._received), self._numbers(self._sent)
         self._received, self._sent = joined
@@ -159,7 +169,7 @@ class CapturedReply:
 
     def sent_since(self, index: int) -> list[bytes]:
         """The pieces that the client got after the first ones, while the reply runs."""
-        return [] if self._times is not None else self._sent[2 * index + 1 :: 2]
+        return [] if self._is_over else self._sent[2 * index + 1 :: 2]
 
     def pieces(self) -> Iterator[CapturedPiece]:
         """All pieces, in the order of time."""

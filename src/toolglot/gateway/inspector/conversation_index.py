@@ -7,6 +7,8 @@
     its own name of a session                      the requests with this name are one conversation
     the messages of an earlier request, and more   the same conversation; the earlier request is the parent
     the same up to an earlier turn (a rewind)      the same; the parent is the request that ended there, if there is one
+    the first message of an earlier request, and   the same, if nothing has continued that one yet: a system prompt with
+    an answer to it, with another system prompt    the time in it is a reason to look at both, not to part them
     something else                                 a conversation of its own
 
 Turns are compared by what they say: cache markers and other fields of one protocol do not count, and a system prompt
@@ -24,7 +26,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from toolglot.conversation import Conversation, Text, Turn
+from toolglot.conversation import Conversation, Text, ToolResult, Turn
 from toolglot.errors import ToolglotError
 from toolglot.gateway.routing.cache_keys import session_of
 from toolglot.history.turn_keys import identity
@@ -36,6 +38,10 @@ from toolglot.translate.requests import read_request
 MAX_TITLE: Final = 120
 _MAX_READ: Final = 4_000
 """Characters of a text in which the title is looked for."""
+_MAX_BLOCKS: Final = 50
+"""Blocks of the last turn that are looked at."""
+_MAX_BACK: Final = 8
+"""Turns in which the calls of the last results are looked for."""
 _DIGEST: Final = 12
 """Bytes of a hash."""
 MIN_SHARED: Final = 2
@@ -54,6 +60,8 @@ class RequestFacts(Struct, frozen=True):
     turns: int | None = None
     title: str = ""
     """The first words of the user."""
+    latest: str = ""
+    """What the last turn says."""
 
 
 class Place(Struct, frozen=True):
@@ -64,6 +72,7 @@ class Place(Struct, frozen=True):
     """The request that it continues."""
     turns: int | None = None
     title: str = ""
+    latest: str = ""
     compared: str | None = None
     """The request that its prompt is compared with: its parent, or the last one before it if that was changed in its
     middle."""
@@ -92,7 +101,8 @@ def facts_of(body: bytes | str, *, source: str, session: str = "", overrides: Ov
             continue
         said.update(turn_bytes(turn))
         prefixes.append(said.digest())
-    return RequestFacts(named, system.digest(), tuple(prefixes), len(conversation.turns), mask(title_of(conversation)))
+    title, latest = mask(title_of(conversation)), mask(latest_of(conversation))
+    return RequestFacts(named, system.digest(), tuple(prefixes), len(conversation.turns), title, latest)
 
 
 def turn_bytes(turn: Turn) -> bytes:
@@ -107,9 +117,34 @@ def turn_bytes(turn: Turn) -> bytes:
 def title_of(conversation: Conversation) -> str:
     """The first words of the user; those of programs, which are in angle brackets, only if there are no others."""
     texts = [*_user_texts(conversation)]
-    chosen = next((text for text in texts if not text.startswith("<")), texts[0] if texts else "")
-    title = " ".join(chosen[:_MAX_READ].split())
-    return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
+    return _in_short(next((text for text in texts if not text.startswith("<")), texts[0] if texts else ""))
+
+
+def latest_of(conversation: Conversation) -> str:
+    """What the model is to answer: the text of the last turn, or whose results are in it."""
+    blocks = conversation.turns[-1].blocks[-_MAX_BLOCKS:] if conversation.turns else ()
+    texts = [block.text[:_MAX_READ].strip() for block in blocks if isinstance(block, Text) and block.text.strip()]
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    own = [text for text in texts if not text.startswith("<")]
+    if own or not results:
+        return _in_short(next(iter(own or texts), ""))
+    names = _names_of_calls(conversation, {result.call_id for result in results})
+    return _in_short(
+        "result of " + ", ".join([result.name or names.get(result.call_id, "a call") for result in results])
+    )
+
+
+def _names_of_calls(conversation: Conversation, ids: Collection[str]) -> dict[str, str]:
+    """The names of calls, if they are in one of the last turns."""
+    found: dict[str, str] = {}
+    for turn in conversation.turns[-_MAX_BACK:]:
+        found |= {call.id: call.name for call in turn.calls if call.id in ids}
+    return found
+
+
+def _in_short(text: str) -> str:
+    short = " ".join(text[:_MAX_READ].split())
+    return short if len(short) <= MAX_TITLE else f"{short[: MAX_TITLE - 1]}…"
 
 
 def _user_texts(conversation: Conversation) -> Iterator[str]:
@@ -151,6 +186,8 @@ class ConversationIndex:
         self._ends: dict[tuple[str, bytes], str] = {}
         """The last request of a conversation that ends with a prefix."""
         self._ended: dict[str, tuple[str, bytes]] = {}
+        self._openings: dict[bytes, str] = {}
+        """The last request of nothing but a first message, while nothing continues it."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -173,7 +210,7 @@ class ConversationIndex:
         first = [_of_client(client, facts.system + facts.prefixes[0])] if facts.prefixes else []
         name = self._conversation(client, facts, own, first)
         if name is None:
-            place = Place(None, None, facts.turns, facts.title)
+            place = Place(None, None, facts.turns, facts.title, facts.latest)
         else:
             known = self._known.setdefault(name, _KnownConversation())
             parent = next((self._ends[name, end] for end in reversed(own) if (name, end) in self._ends), None)
@@ -182,11 +219,12 @@ class ConversationIndex:
                     self._by_prefix[prefix] = name
                     known.prefixes.append(prefix)
             known.requests.add(id)
+            self._note_opening(id, own)
             if own:
                 self._ends[name, own[-1]] = id
                 self._ended[id] = (name, own[-1])
             compared = self._compared(known, parent, facts)
-            place = Place(name, parent, facts.turns, facts.title, compared)
+            place = Place(name, parent, facts.turns, facts.title, facts.latest, compared)
             for beginning in _beginnings(facts):
                 known.latest[beginning] = (id, facts.turns or 0)
         self._places[id] = place
@@ -209,7 +247,17 @@ class ConversationIndex:
             known = self._by_prefix.get(prefix)
             if known is not None:
                 return known
+        opening = self._places.get(self._openings.get(own[0], "")) if len(own) > 1 else None
+        if opening is not None:
+            return opening.conversation
         return _name(first[0]) if first else None
+
+    def _note_opening(self, id: str, own: list[bytes]) -> None:
+        """Remember a request of one message, until another one continues it."""
+        if len(own) == 1:
+            self._openings[own[0]] = id
+        elif own:
+            self._openings.pop(own[0], None)
 
     def keep_only(self, ids: Collection[str]) -> None:
         """Forget all other requests."""
@@ -219,6 +267,8 @@ class ConversationIndex:
             end = self._ended.pop(id, None)
             if end is not None and self._ends.get(end) == id:
                 del self._ends[end]
+            if end is not None and self._openings.get(end[1]) == id:
+                del self._openings[end[1]]
             known = self._known.get(place.conversation or "")
             if known is None:
                 continue
@@ -252,4 +302,5 @@ def placed(row: dict[str, Any], place: Place | None) -> dict[str, Any]:
         "parent": place.parent,
         "turns": place.turns,
         "title": place.title or None,
+        "latest": place.latest or None,
     }

@@ -37,6 +37,8 @@ MAX_CODE: Final = 1_000_000
 """Characters of a body up to which a page has it as code."""
 MAX_RULES: Final = 500
 MAX_TARGET_TABLES: Final = 10
+MAX_OBJECTS: Final = 20_000
+"""JSON objects of a request, about, up to which a page has it on every target: it is rendered for each."""
 OWN: Final = ("row", "conversation", "parent", "compared")
 """Fields that are the inspector's, not the capture's."""
 
@@ -85,7 +87,7 @@ def export_data(captures: Sequence[Captured], overrides: Overrides | None = None
         data["timelines"][id] = timeline_of(captured, overrides)
         price = prices.of(text_of(captured, "sent_model"), text_of(captured, "upstream"))
         data["diffs"][id] = diff_of(captured, by_id.get(captured.get("compared") or ""), overrides, price)
-        if number < MAX_TARGET_TABLES:
+        if number < MAX_TARGET_TABLES and text_of(captured, "request").count("{") <= MAX_OBJECTS:
             data["targets"][id] = {"targets": overview(captured, overrides)}
         if used <= MAX_CODE:
             data["codes"][id] = _codes(captured, overrides)

@@ -131,7 +131,11 @@ class LiveFeed:
     def end(self, record: RequestRecord) -> None:
         """A request is over: its row is made now, so that nothing holds its bodies."""
         record.stop_watching()
-        if record.request.action in SHOWN:
+        if record.request.action not in SHOWN:
+            return
+        if record.is_purged:
+            self.drop([record.id], record.request.client)
+        else:
             self.show(row_of(record, self.name_of), record.request.client)
             self.on_end(record)
 

@@ -3,8 +3,8 @@
     row = row_of(record)
     row = row_of_capture({"toolglot_capture": 1, …})
 
-Laws: secrets are masked. What is not known is null. `conversation`, `parent`, `turns` and `title` need the body: they
-are filled in by `conversation_index.py`.
+Laws: secrets are masked. What is not known is null. `conversation`, `parent`, `turns`, `title` and `latest` need the
+body: they are filled in by `conversation_index.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLIENT_DIGITS: Final = 12
 _PLURALS: Final = {"loss": "losses", "change": "changes", "housekeeping": "housekeeping"}
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _AGENT: Final = re.compile(r"[\w.+-]{1,60}(?:/[\w.+-]{1,40})?")
-UNGROUPED: Final[Mapping[str, Any]] = {"conversation": None, "parent": None, "turns": None, "title": None}
+UNGROUPED: Final[Mapping[str, Any]] = dict.fromkeys(("conversation", "parent", "turns", "title", "latest"))
 
 
 def agent_of(user_agent: str) -> str:

@@ -80,7 +80,7 @@ class RequestLog:
         keep: what is remembered of it.
         """
         record.times.end()
-        is_remembered = self._max_remembered and record.request.body and keep != "off"
+        is_remembered = self._max_remembered and record.request.body and keep != "off" and not record.is_purged
         for listener in self.listeners:
             listener(record)
         self.log(record)

@@ -337,8 +337,8 @@ class RequestRecord:
     """One request, from its arrival to its end."""
 
     __slots__ = (
-        *("__weakref__", "_on_change", "_was_unchanged", "calls", "captured", "id", "reply", "request", "response"),
-        *("route", "sent", "times", "trace"),
+        *("__weakref__", "_on_change", "_was_unchanged", "calls", "captured", "id", "is_purged", "reply", "request"),
+        *("response", "route", "sent", "times", "trace"),
     )
 
     def __init__(
@@ -355,6 +355,8 @@ class RequestRecord:
         self.trace: Trace | None = None
         self.captured: CapturedReply | None = None
         """The bytes of the reply; None: they are not kept."""
+        self.is_purged = False
+        """What is kept was purged while it ran: it is not remembered either."""
         self._was_unchanged = False
         self._on_change: Callable[[RequestRecord], None] | None = None
 

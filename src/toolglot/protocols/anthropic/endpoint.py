@@ -112,8 +112,10 @@ PROTOCOL: Final = Protocol(
     provider="anthropic",
     sdk="anthropic",
     sdk_example="import anthropic\n\n"
-    "client = anthropic.Anthropic(base_url=<url>, api_key=<key>)\n"
-    "reply = client.messages.create(**body)",
+    "client = anthropic.Anthropic(base_url=<url>, api_key=<key>, timeout=600)\n"
+    "# The whole body is in extra_body: it may have fields that the SDK does not know.\n"
+    "known = {name: body[name] for name in ('model', 'max_tokens', 'messages', 'stream') if name in body}\n"
+    "reply = client.messages.create(**known, extra_body=body)",
     path="/v1/messages",
     auth="x-api-key",
     headers={"anthropic-version": "2023-06-01"},

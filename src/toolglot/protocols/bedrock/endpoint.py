@@ -47,9 +47,13 @@ PROTOCOL: Final = Protocol(
     package=__package__,
     provider="bedrock",
     sdk="boto3",
-    sdk_example="import boto3\n\n"
-    "os.environ['AWS_BEARER_TOKEN_BEDROCK'] = <key>\n"
-    "client = boto3.client('bedrock-runtime', endpoint_url=<url>, region_name='us-east-1')\n"
+    sdk_example="import boto3\n"
+    "from botocore import UNSIGNED\n"
+    "from botocore.config import Config\n\n"
+    "client = boto3.client('bedrock-runtime', endpoint_url=<url>, region_name='us-east-1',\n"
+    "                      config=Config(signature_version=UNSIGNED))\n"
+    "client.meta.events.register('before-send', lambda request, **_: "
+    "request.headers.update(Authorization='Bearer ' + <key>))\n"
     "body.pop('model', None)\n"
     "body.pop('stream', None)\n"
     "reply = client.converse<stream>(modelId=<model>, **body)",

@@ -31,7 +31,9 @@ PROTOCOL: Final = Protocol(
     sdk="openai",
     sdk_example="import openai\n\n"
     "client = openai.OpenAI(base_url=<url>, api_key=<key>)\n"
-    "reply = client.chat.completions.create(**body)",
+    "# The whole body is in extra_body: it may have fields that the SDK does not know.\n"
+    "known = {name: body[name] for name in ('model', 'messages', 'stream') if name in body}\n"
+    "reply = client.chat.completions.create(**known, extra_body=body)",
     path="/chat/completions",
     embeddings_path="/embeddings",
     forwarded_headers=("openai-beta",),

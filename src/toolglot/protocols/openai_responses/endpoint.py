@@ -58,7 +58,9 @@ PROTOCOL: Final = Protocol(
     sdk="openai",
     sdk_example="import openai\n\n"
     "client = openai.OpenAI(base_url=<url>, api_key=<key>)\n"
-    "reply = client.responses.create(**body)",
+    "# The whole body is in extra_body: it may have fields that the SDK does not know.\n"
+    "known = {name: body[name] for name in ('model', 'input', 'stream') if name in body}\n"
+    "reply = client.responses.create(**known, extra_body=body)",
     path="/responses",
     forwarded_headers=("openai-beta",),
     models=ModelList(path="/models", list_extra={"object": "list"}),

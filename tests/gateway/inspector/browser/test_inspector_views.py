@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import pytest
 from support.gateway.http_client import ask
 from support.gateway.served_gateway import Served, gateway
 from support.inspector.browser import PageBrowser
-from support.inspector.conversations import LONG_LINE, SCRIPT_TAG, TOOL, hostile_body, many_streams
+from support.inspector.conversations import LONG_LINE, SCRIPT_TAG, TOOL, hostile_body, many_streams, png
 from toolglot.simulator.serving import Server
 
 SCRIPT: dict[str, Any] = {
@@ -127,6 +128,72 @@ def test_a_picture_is_loaded_only_after_a_click(browser: PageBrowser, sent: Requ
     assert browser.count("img") == 0
     browser.click(".show-picture")
     browser.wait("document.querySelector('img.picture')?.naturalWidth === 1")
+
+
+def test_a_picture_in_the_result_of_a_call_is_shown_too(browser: PageBrowser, sent: Requests) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
+    parts = [{"type": "text", "text": "here"}, {"type": "image", "source": source}]
+    messages = [
+        {"role": "user", "content": "Take a picture"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "files/read", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": parts}]},
+    ]
+    id = sent.send({"model": MODEL, "max_tokens": 100, "tools": [TOOL], "messages": messages})
+    browser.show(1280, 3000)
+    open_view(browser, sent, id)
+    browser.click(".block-result .show-picture")
+    browser.wait("document.querySelector('.block-result img.picture')?.naturalWidth === 1")
+
+
+def test_a_changed_setting_is_marked_in_the_bodies(browser: PageBrowser, sent: Requests) -> None:
+    body = {"model": MODEL, "max_tokens": 100, "system": "Be short.", **_words("Hello"), "service_tier": "auto"}
+    id = sent.send({**body, "tools": [TOOL]})
+    browser.show(1280, 2000)
+    open_view(browser, sent, id)
+    browser.wait("document.querySelector('.cell-client .field-change[data-link=\"$.tools\"]')")
+    browser.hover(".cell-client .field-change")
+    browser.wait(
+        "document.querySelector('.cell-canonical .report.hot') && document.querySelector('.cell-provider .hot')"
+    )
+    assert browser.count(".turn[data-turn=head] .fold[aria-expanded=false]") == 2  # the tools of both bodies
+    browser.click(".cell-client .fold[aria-expanded=false]")
+    browser.wait_for(".cell-client .part", "input_schema")
+
+
+def test_an_answer_is_seen_as_it_runs(browser: PageBrowser, sent: Requests) -> None:
+    rows = json.loads(ask(sent.served, "/inspector/api/requests?limit=200", method="GET").data)["rows"]
+    id = next(row["id"] for row in rows if row["state"] == "running")
+    browser.show(1280, 1500)
+    open_view(browser, sent, id)
+    browser.wait_for(f"{TURN.format('answer')} .chip", "running")
+    browser.wait_for(f"{TURN.format('answer')} .cell-canonical", "Once upon a time")
+    length = len(browser.text(f"{TURN.format('answer')} .cell-canonical"))
+    browser.wait(
+        f"document.querySelector(arguments[0]).innerText.length > {length}", f"{TURN.format('answer')} .cell-canonical"
+    )
+    open_view(browser, sent, id, "timeline")
+    taps = browser.count(".tap.text")
+    browser.wait(f"document.querySelectorAll('.tap.text').length > {taps}")
+
+
+def test_a_large_request_is_rendered_for_one_target_after_the_other(browser: PageBrowser, sent: Requests) -> None:
+    open_view(browser, sent, sent.first, "targets")  # five megabytes
+    browser.wait("document.querySelectorAll('.targets tbody tr').length > 10")
+    browser.wait("!/waiting/.test(document.querySelector('.targets tbody').innerText)")
+    browser.wait_for(".targets tbody tr", "accepted")
+
+
+def test_the_menu_is_inside_of_a_small_screen(browser: PageBrowser, sent: Requests) -> None:
+    for width in (400, 700, 1280):
+        browser.show(width, 800)
+        open_view(browser, sent, sent.stream)
+        browser.click(".menu summary")
+        box = browser.value("document.querySelector('.menu-body').getBoundingClientRect().toJSON()")
+        assert box["left"] >= 0
+        assert box["right"] <= width
+        browser.press("Escape")
+        assert not browser.value("document.querySelector('.menu').open")
+        browser.wait_for(".request-view h1")  # it closed the menu, and not the request
 
 
 def test_bodies_are_raw_fold_and_are_copied(browser: PageBrowser, sent: Requests) -> None:
@@ -245,8 +312,8 @@ def test_an_exported_file_shows_the_same_without_a_gateway(browser: PageBrowser,
     open_view(browser, sent, sent.second)
     menu = "Export the request" if of == "request" else "Export the conversation"
     browser.click(".menu summary")
-    selector = f".menu-body h3:nth-of-type({2 if of == 'request' else 3}) + button"
-    browser.wait_for(".menu-body h3", menu)
+    selector = f".menu-body h2:nth-of-type({2 if of == 'request' else 3}) + button"
+    browser.wait_for(".menu-body h2", menu)
     browser.click(selector, "HTML")
     file = browser.saved("*.html")
     text = file.read_text("utf-8")

@@ -2,7 +2,8 @@
 import { html, useEffect, useMemo, useRef, useState } from './vendor/htm-preact.js';
 import { getBlob, getJson, getText, requestPath } from './api.js';
 import { PartOfBody, Peek } from './json.js';
-import { NoBodies, useCall } from './request.js';
+import { Changes } from './list.js';
+import { NoBodies, useCall, usePolled } from './request.js';
 import { LongText, Words, bytes, messageOf, number, plural } from './text.js';
 import { MeasuredList } from './windows.js';
 
@@ -36,7 +37,7 @@ export function ConversationView({ id, row, detail }) {
     if (index === 0) return html`<${FirstRow} id=${id} detail=${detail} peek=${setPeeked} />`;
     if (index === total + 1) return html`<${Answer} id=${id} row=${row} detail=${detail} peek=${setPeeked} />`;
     const turn = turnAt(index - 1);
-    return turn ? html`<${Turn} id=${id} detail=${detail} turn=${turn} peek=${setPeeked} />` : html`<p class="nothing turn-loading">Turn ${number(index)}\u2026</p>`;
+    return turn ? html`<${Turn} id=${id} detail=${detail} turn=${turn} peek=${setPeeked} />` : html`<article class="nothing turn-loading">Turn ${number(index)}\u2026</article>`;
   };
   return html`<div class=${`columns show-${column}`} ref=${box}>
     <div class="bar columns-bar">
@@ -45,8 +46,8 @@ export function ConversationView({ id, row, detail }) {
       ${total > 1 && html`<span class="segments" role="group" aria-label="Go to"><button onClick=${() => setTarget({ index: 0 })}>First</button><button onClick=${() => setTarget({ index: total + 1 })}>Answer</button></span>`}
       ${marked.length > 0 && html`<span class="segments" role="group" aria-label="Changed turns"><button aria-label="Previous change" onClick=${() => jump(-1)}>\u2191</button><button onClick=${() => jump(1)}>Next change \u2193</button></span><span class="dim">${plural(marked.length, 'turn')} changed</span>`}
     </div>
-    <div class="column-heads" role="row"><span class="cell-client" role="columnheader">Client <span class="dim">sent ${row.protocol ?? ''}</span></span><span class="cell-canonical" role="columnheader">Canonical</span><span class="cell-provider" role="columnheader">Provider <span class="dim">${row.target ? `was sent ${row.target}` : ''}</span></span></div>
-    <${MeasuredList} class="turns" role="table" aria-label="The conversation in three columns" count=${total + 2} estimate=${180} item=${item} goto=${target} onRange=${load} />
+    <div class="column-heads" aria-hidden="true"><span class="cell-client">Client <span class="dim">sent ${row.protocol ?? ''}</span></span><span class="cell-canonical">Canonical</span><span class="cell-provider">Provider <span class="dim">${row.target ? `was sent ${row.target}` : ''}</span></span></div>
+    <${MeasuredList} class="turns" role="feed" aria-label="The conversation in three columns" count=${total + 2} estimate=${180} item=${item} goto=${target} onRange=${load} />
     ${peeked !== null && html`<${Peek} text=${peeked} close=${() => setPeeked(null)} />`}
   </div>`;
 }
@@ -106,14 +107,14 @@ function useLinks(box) {
 }
 
 function Row({ label, name, heading, client, canonical, provider, class: more = '' }) {
-  return html`<section class=${`turn ${more}`} role="row" aria-label=${label} data-turn=${name}>
+  return html`<article class=${`turn ${more}`} aria-label=${label} data-turn=${name}>
     <header>${heading}</header>
-    <div class="cells" role="presentation">
-      <div class="cell cell-client" role="cell" aria-label="Client">${client}</div>
-      <div class="cell cell-canonical" role="cell" aria-label="Canonical">${canonical}</div>
-      <div class="cell cell-provider" role="cell" aria-label="Provider">${provider}</div>
+    <div class="cells">
+      <div class="cell cell-client" role="group" aria-label="Client">${client}</div>
+      <div class="cell cell-canonical" role="group" aria-label="Canonical">${canonical}</div>
+      <div class="cell cell-provider" role="group" aria-label="Provider">${provider}</div>
     </div>
-  </section>`;
+  </article>`;
 }
 
 // What of a body belongs to a turn, as it stands there.
@@ -147,8 +148,9 @@ function Turn({ id, detail, turn, peek }) {
   const own = marksOf(detail, (turn.marks ?? []).filter((index) => !inBlocks.has(index)));
   const all = marksOf(detail, [...new Set([...(turn.marks ?? []), ...inBlocks])]);
   const gravity = worst(all);
+  const count = (name) => all.filter((report) => report.gravity === name).length;
   const absent = detail.bodies ? 'Not here as a part of its own.' : 'Bodies are not kept.';
-  const heading = html`<span class="index">${number(turn.index + 1)}</span><span class=${`role role-${turn.role}`}>${turn.role}</span>${gravity && html`<span class=${`chip ${gravity}`}>${plural(all.length, gravity === 'loss' ? 'mark' : 'change')}</span>`}`;
+  const heading = html`<span class="index">${number(turn.index + 1)}</span><span class=${`role role-${turn.role}`}>${turn.role}</span><${Changes} losses=${count('loss')} changes=${count('change')} />`;
   return html`<${Row} label=${`Turn ${turn.index + 1}, ${turn.role}`} name=${turn.index} class=${gravity ? `marked-${gravity}` : ''} heading=${heading}
     client=${html`<${Part} part=${partOf(turn, 'client')} linked=${linked} peek=${peek} path=${turn.client_path} absent=${absent} />`}
     canonical=${html`${own.map((report) => html`<${Report} id=${id} report=${report} />`)}${turn.blocks.map((block, index) => html`<${Block} key=${index} id=${id} block=${block} detail=${detail} peek=${peek} />`)}`}
@@ -159,42 +161,54 @@ function FirstRow({ id, detail, peek }) {
   const canonical = detail.canonical ?? {};
   const free = (detail.reports ?? []).filter((report) => report.side === 'request' && (report.turn === null || report.turn === undefined));
   const tools = canonical.tools ?? [];
+  const marks = new Map(free.flatMap((report) => (NAMES_OF[fieldOf(report)] ?? [fieldOf(report)]).map((name) => [name, { gravity: report.gravity, link: `$.${fieldOf(report)}` }])).reverse());
   const [allTools, setAllTools] = useState(false);
   const raw = `#/r/${encodeURIComponent(id)}/raw`;
-  return html`<${Row} label="System and tools" name="head" class=${free.length ? `marked-${worst(free)}` : ''} heading=${html`<span class="role">system and tools</span>`}
-    client=${html`<${Head} head=${canonical.client_head} href=${`${raw}/request`} peek=${peek} />`}
-    provider=${html`<${Head} head=${canonical.sent_head} href=${`${raw}/rendered`} peek=${peek} />`}
+  return html`<${Row} label="Settings and tools" name="head" class=${free.length ? `marked-${worst(free)}` : ''} heading=${html`<span class="role">settings and tools</span>`}
+    client=${html`<${Head} head=${canonical.client_head} href=${`${raw}/request`} peek=${peek} marks=${marks} />`}
+    provider=${html`<${Head} head=${canonical.sent_head} href=${`${raw}/rendered`} peek=${peek} marks=${marks} />`}
     canonical=${html`
       ${free.map((report) => html`<${Report} id=${id} report=${report} />`)}
-      ${(canonical.system ?? []).map((block) => html`<${Block} id=${id} block=${block} detail=${detail} peek=${peek} />`)}
       ${tools.length > 0 && html`<p class="label">${plural(tools.length, 'tool')}</p><ul class="tools">${(allTools ? tools : tools.slice(0, 12)).map((tool) => html`<li><code><${Words} text=${tool.name} max=${80} /></code>${tool.sent_as && tool.sent_as !== tool.name && html` <span class="chip change">sent as <${Words} text=${tool.sent_as} max=${80} /></span>`} <span class="dim"><${Words} text=${tool.description ?? ''} max=${110} /></span></li>`)}</ul>${!allTools && tools.length > 12 && html`<button class="more" onClick=${() => setAllTools(true)}>Show all ${number(Math.min(tools.length, 500))} tools</button>`}`}
-      ${!tools.length && !(canonical.system ?? []).length && !free.length && html`<p class="dim absent">No system prompt and no tools.</p>`}`} />`;
+      ${!tools.length && !free.length && html`<p class="dim absent">No tools, and nothing was changed.</p>`}`} />`;
+}
+
+// What protocols call a setting that has a name of its own in the canonical conversation.
+const NAMES_OF = { reasoning: ['reasoning', 'reasoning_effort', 'thinking', 'output_config', 'generationConfig'] };
+
+// The field of a body that an entry is about; empty: none.
+function fieldOf(report) {
+  return /^\$\.([A-Za-z_]\w*)/.exec(report.path ?? '')?.[1] ?? '';
 }
 
 // The fields of a body without its turns.
-function Head({ head, href, peek }) {
+function Head({ head, href, peek, marks }) {
   if (!head?.text) return html`<p class="dim absent">Not kept.</p>`;
-  return html`<p class="path"><a href=${href}>The whole body</a></p><${PartOfBody} text=${head.text} cut=${head.cut ?? 0} peek=${peek} lines=${18} />`;
+  return html`<p class="path"><a href=${href}>The whole body</a></p><${PartOfBody} text=${head.text} cut=${head.cut ?? 0} peek=${peek} lines=${24} folding marks=${marks} />`;
 }
 
 // A reply as it came. A large one is read by itself.
 function ReplyPart({ id, detail, name, linked, peek, absent }) {
   const here = detail[name];
   const size = detail.sizes?.[name] ?? 0;
-  const asked = useCall(typeof here !== 'string' && size > 0 && size < MAX_REPLY ? `${requestPath(id)}/body/${name}` : '', 0, getText);
+  const asked = useCall(typeof here !== 'string' && size > 0 && size < MAX_REPLY ? `${requestPath(id)}/body/${name}` : '', size, getText);
   const text = here ?? asked.value;
   const part = typeof text === 'string' ? { text: text.slice(0, LIMIT), cut: Math.max(0, text.length - LIMIT) } : null;
   return html`<${Part} part=${part} linked=${linked} peek=${peek} absent=${size ? 'It is under Raw.' : absent} />`;
 }
 
-function Answer({ id, row, detail, peek }) {
+function Answer({ id, row, detail: first, peek }) {
+  const isRunning = row.state === 'running';
+  // While it runs, only the answer is read again, and not the conversation before it.
+  const polled = usePolled(isRunning ? `${requestPath(id)}?from=0&to=0&texts=0` : '');
+  const detail = isRunning ? polled ?? first : first;
   const turn = detail.reply_canonical;
   const linked = useMemo(() => linksOf(turn?.blocks), [turn]);
   const reports = (detail.reports ?? []).filter((report) => report.side === 'reply');
   const inBlocks = new Set((turn?.blocks ?? []).flatMap((block) => block.marks ?? []));
   const free = reports.filter((report) => !inBlocks.has(detail.reports.indexOf(report)));
   const absent = row.state === 'running' ? 'The answer is running.' : detail.bodies ? 'There is none.' : 'Bodies are not kept.';
-  return html`<${Row} label="The answer" name="answer" class=${`answer ${reports.length ? `marked-${worst(reports)}` : ''}`} heading=${html`<span class="role role-assistant">answer</span><span class="dim">from the provider, through the canonical turn, to the client</span>`}
+  return html`<${Row} label="The answer" name="answer" class=${`answer ${reports.length ? `marked-${worst(reports)}` : ''}`} heading=${html`<span class="role role-assistant">answer</span>${isRunning ? html`<span class="chip running">running</span>` : html`<span class="dim">from the provider, through the canonical turn, to the client</span>`}`}
     client=${html`<${ReplyPart} id=${id} detail=${detail} name="response" linked=${linked} peek=${peek} absent=${absent} />`}
     provider=${html`<${ReplyPart} id=${id} detail=${detail} name="reply" linked=${linked} peek=${peek} absent=${absent} />`}
     canonical=${html`${free.map((report) => html`<${Report} id=${id} report=${report} />`)}${turn ? turn.blocks.map((block) => html`<${Block} id=${id} block=${block} detail=${detail} peek=${peek} />`) : html`<p class="dim absent">${detail.error ? html`<${Words} text=${detail.error.message ?? ''} max=${600} />` : row.state === 'running' ? 'The answer is running.' : 'There is none.'}</p>`}`} />`;
@@ -205,13 +219,14 @@ const KINDS = { text: 'Text', thinking: 'Thinking', call: 'Tool call', result: '
 export function Block({ id, block, detail, peek }) {
   const reports = detail ? marksOf(detail, block.marks) : [];
   const linkId = block.id || undefined;
-  const otherIds = [['client', block.client_id], ['provider', block.sent_id]].filter(([, value]) => value);
+  const otherIds = [['client', block.client_id], ['provider', block.sent_id]].filter(([, value]) => value && value !== linkId);
   const gravity = worst(reports);
   const wordy = block.kind === 'text' && !block.is_refusal;
   return html`<div class=${`block block-${block.kind} ${gravity ? `marked-${gravity}` : ''}`} data-link=${linkId}>
     ${!wordy && html`<p class="label">${KINDS[block.kind] ?? block.kind}${block.name && html` <code><${Words} text=${block.name} max=${80} /></code>`}${block.sent_name && block.sent_name !== block.name && html` <span class="chip change">sent as <${Words} text=${block.sent_name} max=${80} /></span>`}${block.is_error && html` <span class="chip bad">error</span>`}${block.is_refusal && html` <span class="chip bad">refusal</span>`}${block.is_signed && html` <span class="chip">signed</span>`}</p>`}
     ${linkId && html`<p class="ids"><button class="id" data-link=${linkId} title="The canonical id"><${Words} text=${linkId} max=${60} /></button>${otherIds.map(([side, value]) => html`<span class="id-pair"><span class="dim">${side}</span><span class="id" data-link=${linkId}><${Words} text=${value} max=${60} /></span></span>`)}</p>`}
     ${block.kind === 'media' ? html`<${Media} id=${id} block=${block} />` : block.kind === 'call' ? html`<${PartOfBody} text=${argumentsOf(block)} cut=${block.cut ?? 0} peek=${peek} />` : block.text && html`<${LongText} text=${block.text} cut=${block.cut ?? 0} class=${block.kind} />`}
+    ${(block.parts ?? []).map((part, index) => html`<${Block} key=${index} id=${id} block=${part} detail=${detail} peek=${peek} />`)}
     ${reports.map((report) => html`<${Report} id=${id} report=${report} />`)}
   </div>`;
 }
@@ -242,6 +257,8 @@ function Media({ id, block }) {
     ${is && (block.data || (block.media !== null && block.media !== undefined)) && html`<button class="show-picture" onClick=${show}>Show the picture</button>`}${failed && html`<span class="bad-text">${failed}</span>`}</p>`;
 }
 
+const CAUSES = { canonical: 'the conversation was broken', projection: 'the name or id could not stay', policy: 'a policy decided', loss: 'the target has no field for it', renderer: 'the target has another form for it' };
+
 // One change: what, why, and the rule behind it, which is explained on a click.
 export function Report({ id, report }) {
   const [open, setOpen] = useState(false);
@@ -255,9 +272,11 @@ export function Report({ id, report }) {
       setExplained({ text: messageOf(error) });
     }
   };
-  return html`<div class=${`report ${report.gravity}`} data-link=${report.id || undefined}>
-    <p><span class=${`chip ${report.gravity}`}>${report.gravity}</span> <${Words} text=${report.reason || report.text} max=${600} /></p>
-    <p class="why"><span class="dim"><${Words} text=${report.action ?? ''} max=${80} /></span>${report.path && html`<code class="dim"><${Words} text=${report.path} max=${120} /></code>`}${report.fault && html`<span class="dim">fault <${Words} text=${report.fault} max=${40} /></span>`}${report.rule && html`<button class="rule" aria-expanded=${open} onClick=${explain}><${Words} text=${report.rule} max=${100} /></button>`}</p>
+  const field = report.turn === null || report.turn === undefined ? fieldOf(report) : '';
+  const reason = String(report.reason || report.text);
+  return html`<div class=${`report ${report.gravity}`} data-link=${report.id || (field ? `$.${field}` : undefined)}>
+    <p><span class=${`chip ${report.gravity}`}>${report.gravity}</span> <${Words} text=${report.rule ? reason.replace(` (${report.rule})`, '') : reason} max=${600} /></p>
+    <p class="why"><span class="dim"><${Words} text=${report.action ?? ''} max=${80} /></span>${report.path && html`<code class="dim"><${Words} text=${report.path} max=${120} /></code>`}${report.fault && html`<span class="dim" title="The cause of the change"><${Words} text=${CAUSES[report.fault] ?? report.fault} max=${80} /></span>`}${report.rule && html`<button class="rule" aria-expanded=${open} onClick=${explain}><${Words} text=${report.rule} max=${100} /></button>`}</p>
     ${open && html`<div class="explained">${explained ? html`<${Explained} rule=${explained} />` : html`<p class="dim">Reading\u2026</p>`}</div>`}
   </div>`;
 }

@@ -20,17 +20,17 @@ export function DiffView({ id, row }) {
       ${diff.changed?.length > 0 && html`<${Paths} paths=${diff.changed} />`}
       <h2>${turns.length ? [added.length && `${plural(added.length, 'turn')} added`, removed.length && `${plural(removed.length, 'turn')} removed`].filter(Boolean).join(', ') : 'No turn was added or removed'}</h2>
     </div>
-    <${MeasuredList} class="diff-turns" role="list" aria-label="Turns that differ" count=${turns.length} estimate=${120} item=${(index) => html`<section class=${`diff-turn ${turns[index].sign === '+' ? 'added' : 'removed'}`} role="listitem">
-      <header><span class="sign" aria-label=${turns[index].sign === '+' ? 'added' : 'removed'}>${turns[index].sign}</span><span class="index">${number(turns[index].turn.index + 1)}</span><span class="role">${turns[index].turn.role}</span></header>
+    <${MeasuredList} class="diff-turns" role="list" aria-label="Turns that differ" count=${turns.length} estimate=${120} item=${(index) => html`<div class=${`diff-turn ${turns[index].sign === '+' ? 'added' : 'removed'}`} role="listitem">
+      <div class="diff-title"><span class="sign" role="img" aria-label=${turns[index].sign === '+' ? 'added' : 'removed'}>${turns[index].sign}</span><span class="index">${number(turns[index].turn.index + 1)}</span><span class="role">${turns[index].turn.role}</span></div>
       <div>${turns[index].turn.blocks.map((block) => html`<${Block} id=${id} block=${block} />`)}</div>
-    </section>`} />
+    </div>`} />
   </div>`;
 }
 
 function Prefix({ diff }) {
   const share = diff.prefix_bytes ? Math.min(1, diff.common_bytes / diff.prefix_bytes) : 1;
   if (diff.same_target === false) {
-    return html`<section class="prefix"><h2>It went to another provider</h2><p>The prompt cache of the one before it does not count there.</p></section>`;
+    return html`<section class="prefix other"><h2>It went to another provider</h2><p>The prompt cache of the one before it does not count there.</p></section>`;
   }
   if (diff.prefix_kept) {
     return html`<section class="prefix kept"><h2>The prefix stayed byte for byte</h2><p>The provider can read ${bytes(diff.prefix_bytes ?? diff.common_bytes)} of this request from its prompt cache.</p></section>`;
@@ -40,7 +40,7 @@ function Prefix({ diff }) {
     <p>${first ? html`The first byte that differs is byte <strong>${number(first.offset)}</strong>${first.path && html`, at <code><${Words} text=${first.path} max=${160} /></code>`}.` : 'The bodies differ.'}
       ${diff.lost_tokens !== null && diff.lost_tokens !== undefined && html` About <strong>${number(diff.lost_tokens)} tokens</strong> are read again${diff.lost_usd !== null && diff.lost_usd !== undefined ? html`, which costs <strong>${dollars(diff.lost_usd)}</strong>` : ''}.`}</p>
     <div class="meter" role="img" aria-label=${`${Math.round(share * 100)} % of the prefix is the same`}><span style=${{ width: `${Math.max(0, Math.min(100, share * 100))}%` }}></span></div>
-    
+    ${diff.counted && html`<p>The provider itself counted <strong>${number(diff.counted.tokens)} tokens</strong> that were cached before and were read again${diff.counted.cost_usd ? html`, which cost <strong>${dollars(diff.counted.cost_usd)}</strong>` : ''}.</p>`}
     ${first && html`<dl class="sides"><dt>Before</dt><dd><${Difference} text=${first.before} other=${first.after} /></dd><dt>Now</dt><dd><${Difference} text=${first.after} other=${first.before} /></dd></dl>`}
   </section>`;
 }

@@ -1,9 +1,10 @@
 // JSON as it stands in a body: indented and foldable, each literal as it was sent. Law: reading it is linear in its length.
 import { html, useEffect, useMemo, useState } from './vendor/htm-preact.js';
-import { LongText, Words, number, visible } from './text.js';
+import { LongText, Words, head, moreOf, number, visible } from './text.js';
 import { FixedList } from './windows.js';
 
 const MAX_LINES = 1200000;
+const LARGE = 12; // lines of a field that is folded at first
 const FEW = 6; // lines that are not worth a button
 const LITERAL = 360; // characters of a literal that a line shows
 
@@ -123,7 +124,7 @@ function decoded(literal) {
 export function JsonLine({ line, folded = false, linked, peek }) {
   const long = line.text.length > LITERAL;
   const link = linked && line.text[0] === '"' && line.text.length < 200 ? linked.get(line.text.slice(1, -1)) : undefined;
-  const shown = long ? `${line.text.slice(0, LITERAL)}\u2026` : line.text;
+  const shown = long ? `${head(line.text, LITERAL)}\u2026` : line.text;
   const closer = line.text === '{' ? '}' : ']';
   return html`${line.key && html`<span class="j-key">${visible(line.key.length > 200 ? `${line.key.slice(0, 200)}\u2026` : line.key)}</span><span class="j-mark">: </span>`}<bdi
       class=${literalClass(line.text)} data-link=${link}>${visible(shown)}</bdi>${folded && html`<span class="dim"> ${number(line.size)} </span><span class="j-mark">${closer}</span>`}${
@@ -148,7 +149,7 @@ export function Dialog({ title, close, children, class: name = '' }) {
         if (event.key === 'Escape') close();
         event.stopPropagation();
       }}>
-      <header><h2>${title}</h2><button class="plain" aria-label="Close" onClick=${close}>\u2715</button></header>
+      <div class="dialog-head"><h2>${title}</h2><button class="plain" aria-label="Close" onClick=${close}>\u2715</button></div>
       <div class="dialog-body">${children}</div>
     </section>
   </div>`;
@@ -163,15 +164,7 @@ export function BodyView({ text, label }) {
   const plain = useMemo(() => (lines ? null : text.split('\n')), [text, lines]);
   const [folds, setFolds] = useState(new Set());
   useEffect(() => setFolds(new Set()), [text]);
-  const shown = useMemo(() => {
-    if (!lines) return null;
-    const found = [];
-    for (let index = 0; index < lines.length; index += 1) {
-      found.push(index);
-      if (folds.has(index)) index = lines[index].close;
-    }
-    return found;
-  }, [lines, folds]);
+  const shown = useMemo(() => (lines ? unfolded(lines, folds) : null), [lines, folds]);
   const toggle = (index) => {
     const next = new Set(folds);
     if (!next.delete(index)) next.add(index);
@@ -199,15 +192,45 @@ export function BodyView({ text, label }) {
   </div>`;
 }
 
-// A part of a body in a column: its first lines, and more on demand.
-export function PartOfBody({ text, cut = 0, linked, peek, lines: first = 24 }) {
+// The lines that are shown: those of what is folded are left out.
+function unfolded(lines, folds) {
+  if (!folds.size) return lines.map((_, index) => index);
+  const shown = [];
+  for (let index = 0; index < lines.length; index += 1) {
+    shown.push(index);
+    if (folds.has(index)) index = lines[index].close;
+  }
+  return shown;
+}
+
+// What is folded at first: the large fields of a body, of which the other columns have the content.
+function largeFields(lines) {
+  return new Set(lines.flatMap((line, index) => (line.depth === 1 && line.close > index + LARGE ? [index] : [])));
+}
+
+// A part of a body in a column: its first lines, and more on demand. `marks`: of a field, what became of it.
+export function PartOfBody({ text, cut = 0, linked, peek, lines: first = 24, folding = false, marks }) {
   const [limit, setLimit] = useState(first);
   const lines = useMemo(() => jsonLines(text, cut > 0), [text, cut]);
+  const [folds, setFolds] = useState(null);
   if (!lines) return html`<${LongText} class="code" text=${text} cut=${cut} first=${1200} />`;
-  const left = lines.length - limit <= FEW ? 0 : lines.length - limit;
+  const folded = folds ?? (folding ? largeFields(lines) : new Set());
+  const shown = unfolded(lines, folded);
+  const left = shown.length - limit <= FEW ? 0 : shown.length - limit;
+  const toggle = (index) => {
+    const next = new Set(folded);
+    if (!next.delete(index)) next.add(index);
+    setFolds(next);
+  };
+  const one = (index) => {
+    const line = lines[index];
+    const mark = line.depth === 1 && line.key ? marks?.get(line.key.slice(1, -1)) : undefined;
+    return html`<div key=${index} class=${mark && `field-${mark.gravity}`} data-link=${mark?.link} style=${{ paddingInlineStart: `${12 * Math.min(line.depth, 20)}px` }}>${folding && line.depth === 1 && line.close > 0
+      && html`<button class="fold" aria-expanded=${!folded.has(index)} aria-label=${`Fold ${line.key || 'value'}`} onClick=${() => toggle(index)}>${folded.has(index) ? '\u25b8' : '\u25be'}</button>`}<${JsonLine} line=${line} folded=${folded.has(index)} linked=${linked} peek=${peek} /></div>`;
+  };
   return html`<div class="code part">
-    ${(left ? lines.slice(0, limit) : lines).map((line, index) => html`<div key=${index} style=${{ paddingInlineStart: `${12 * Math.min(line.depth, 20)}px` }}><${JsonLine} line=${line} linked=${linked} peek=${peek} /></div>`)}
-    ${left > 0 && html`<button class="more" onClick=${() => setLimit(limit + 200)}>Show ${number(Math.min(200, left))} more of ${number(left)} lines</button>`}
+    ${(left ? shown.slice(0, limit) : shown).map(one)}
+    ${left > 0 && html`<button class="more" onClick=${() => setLimit(limit + 200)}>${moreOf(Math.min(200, left), left, 'line')}</button>`}
     ${!left && cut > 0 && html`<p class="dim cut-note">${number(cut)} more characters are in the raw JSON.</p>`}
   </div>`;
 }

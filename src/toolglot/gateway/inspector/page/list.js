@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from './vendor/htm-preact.js';
 import { download } from './api.js';
 import { useKeys } from './keys.js';
-import { Words, brief, clock, dollars, duration, messageOf, moment, number, plural } from './text.js';
+import { Words, brief, clock, dollars, duration, messageOf, moment, number, plural, visible } from './text.js';
 import { REPORT_CLASSES, choices, entriesOf, matcher } from './tree.js';
 import { FixedList } from './windows.js';
 
@@ -80,6 +80,7 @@ export function RequestList({ rows, info, live, paused, waiting, setPaused, purg
   const same = (list) => list.map((value) => [value, value.length > 60 ? `${value.slice(0, 60)}\u2026` : value]);
 
   return html`<main class="view list-view">
+    <h1 class="hidden">Requests</h1>
     <div class="bar">
       <input ref=${field} type="search" class="search" placeholder="Search requests  ( / )" aria-label="Search requests" value=${search}
         onInput=${(event) => setSearch(event.target.value)} />
@@ -104,7 +105,7 @@ export function RequestList({ rows, info, live, paused, waiting, setPaused, purg
       setSearch('');
       setFilters({});
     }}>Clear the search</button></p>` : html`
-    <div class="table" role="grid" aria-label="Requests" aria-rowcount=${entries.length + 1}>
+    <div class="table" role="treegrid" aria-label="Requests" aria-rowcount=${entries.length + 1}>
       <div class="row head" role="row" aria-rowindex="1">${HEADS.map(([name, text, title]) => html`<span class=${`c-${name}`} role="columnheader" title=${title}>${text}</span>`)}</div>
       <${FixedList} class="rows" role="rowgroup" aria-label="Requests, newest first" height=${wide ? 30 : 62} count=${entries.length} cursor=${at}
         item=${(index) => entries[index].kind === 'group'
@@ -141,13 +142,19 @@ export function Status({ row }) {
 }
 
 function visibleTitle(text) {
-  return String(text).slice(0, 300);
+  return visible(String(text).slice(0, 300));
 }
 
 export function Changes({ losses, changes }) {
   if (!losses && !changes) return null;
   return html`${losses > 0 && html`<span class="chip loss" title=${plural(losses, 'loss', 'losses')} aria-label=${plural(losses, 'loss', 'losses')}>${number(losses)}\u2009lost</span>`}${
     changes > 0 && html`<span class="chip change" title=${plural(changes, 'change')} aria-label=${plural(changes, 'change')}>${number(changes)}\u2009changed</span>`}`;
+}
+
+// The program in short; its version is in the title.
+function Client({ row }) {
+  const whole = row.agent || row.client || '';
+  return html`<span title=${visible(whole).slice(0, 200)}><${Words} text=${whole.split('/')[0] || whole} max=${40} /></span>`;
 }
 
 export function Model({ row }) {
@@ -159,17 +166,19 @@ export function Model({ row }) {
 
 function OneRow({ entry, index, current, enter, wide }) {
   const { row, depth, branch } = entry;
-  return html`<div class=${`row ${current ? 'current' : ''} ${row.state}`} role="row" aria-rowindex=${index + 2} aria-selected=${current} style=${{ height: wide ? '30px' : '62px' }} data-id=${row.id}
+  return html`<div class=${`row ${current ? 'current' : ''} ${row.state}`} role="row" aria-level=${depth + 1} aria-rowindex=${index + 2} aria-selected=${current} style=${{ height: wide ? '30px' : '62px' }} data-id=${row.id}
       onClick=${(event) => !event.target.closest('a') && enter(entry)}>
     <span class="c-time" role="gridcell" title=${moment(row.time)}>${clock(row.time)}</span>
     <span class="c-title" role="gridcell" style=${{ paddingInlineStart: `${depth * 16}px` }}>
-      ${branch === 'side' && html`<span class="branch" title="It branches here">\u2514</span>`}
+      <span class="titles">${branch === 'side' && html`<span class="branch" title="It branches here">\u2514</span>`}
       <a href=${`#/r/${encodeURIComponent(row.id)}`} onClick=${() => {
         kept.cursor = entry.key;
-      }}><${Words} text=${depth && row.turns ? `${plural(row.turns, 'turn')}${branch ? ` \u00b7 ${row.title ?? ''}` : ''}` : row.title || row.path || row.id} max=${140} /></a>
-      ${row.replay_of && html`<span class="chip">replay</span>`}${row.stream && html`<span class="mini" title="Streamed">stream</span>`}${row.simulated && html`<span class="mini">simulated</span>`}
+      }}><${Words} text=${depth ? row.latest || row.title || row.path || row.id : row.title || row.path || row.id} max=${140} /></a>
+      ${row.turns > 1 && html`<span class="mini">${plural(row.turns, 'turn')}</span>`}
+      ${row.replay_of && html`<span class="chip">replay</span>`}${row.stream && html`<span class="mini" title="Streamed">stream</span>`}${row.simulated && html`<span class="mini">simulated</span>`}</span>
+      ${!depth && row.latest && row.latest !== row.title && html`<span class="latest dim"><${Words} text=${row.latest} max=${100} /></span>`}
     </span>
-    <span class="c-client" role="gridcell"><${Words} text=${row.agent || row.client || ''} max=${40} /></span>
+    <span class="c-client" role="gridcell"><${Client} row=${row} /></span>
     <span class="c-model" role="gridcell"><${Model} row=${row} /></span>
     <span class="c-upstream" role="gridcell"><${Words} text=${row.upstream ?? ''} max=${40} /></span>
     <span class="c-status" role="gridcell"><${Status} row=${row} /></span>
@@ -187,12 +196,12 @@ function GroupRow({ entry, index, current, enter, wide }) {
   const { rows, sum, open } = entry;
   const newest = rows[0];
   const first = rows[rows.length - 1];
-  return html`<div class=${`row group ${current ? 'current' : ''}`} role="row" aria-rowindex=${index + 2} aria-selected=${current} aria-expanded=${open} style=${{ height: wide ? '30px' : '62px' }}
+  return html`<div class=${`row group ${current ? 'current' : ''}`} role="row" aria-level="1" aria-rowindex=${index + 2} aria-selected=${current} aria-expanded=${open} style=${{ height: wide ? '30px' : '62px' }}
       data-conversation=${entry.id} onClick=${() => enter(entry)}>
     <span class="c-time" role="gridcell" title=${moment(newest.time)}>${clock(newest.time)}</span>
-    <span class="c-title" role="gridcell"><span class="twist" aria-hidden="true">${open ? '\u25be' : '\u25b8'}</span><strong><${Words} text=${first.title || first.path || entry.id} max=${140} /></strong><span class="mini">${plural(rows.length, 'request')}</span></span>
-    <span class="c-client" role="gridcell"><${Words} text=${newest.agent || newest.client || ''} max=${40} /></span>
-    <span class="c-model" role="gridcell">${sum.models.length > 1 ? html`<span title=${sum.models.slice(0, 20).join(', ').slice(0, 500)}>${plural(sum.models.length, 'model')}</span>` : html`<${Model} row=${newest} />`}</span>
+    <span class="c-title" role="gridcell"><span class="titles"><span class="twist" aria-hidden="true">${open ? '\u25be' : '\u25b8'}</span><strong><${Words} text=${first.title || first.path || entry.id} max=${140} /></strong><span class="mini">${plural(rows.length, 'request')}</span></span>${newest.latest && newest.latest !== first.title && html`<span class="latest dim"><${Words} text=${newest.latest} max=${100} /></span>`}</span>
+    <span class="c-client" role="gridcell"><${Client} row=${newest} /></span>
+    <span class="c-model" role="gridcell">${sum.models.length > 1 ? html`<span title=${visible(sum.models.slice(0, 20).join(', ').slice(0, 500))}>${plural(sum.models.length, 'model')}</span>` : html`<${Model} row=${newest} />`}</span>
     <span class="c-upstream" role="gridcell"><${Words} text=${newest.upstream ?? ''} max=${40} /></span>
     <span class="c-status" role="gridcell">${sum.running ? html`<span class="chip running">${number(sum.running)} running</span>` : sum.failed ? html`<span class="chip bad">${number(sum.failed)} failed</span>` : html`<${Status} row=${newest} />`}</span>
     <span class="c-tokens n" role="gridcell">${brief(sum.input_tokens)}</span>

@@ -31,6 +31,33 @@ export function useCall(path, version = 0, read = getJson) {
   return answer.path === path ? answer : { value: null, error: null };
 }
 
+const POLL_MS = 800;
+
+// What a path answers, again and again; an empty path is not asked for. What takes long is asked for less often.
+export function usePolled(path) {
+  const [answer, setAnswer] = useState({ path: '', value: null });
+  useEffect(() => {
+    if (!path) return undefined;
+    const control = new AbortController();
+    (async () => {
+      while (!control.signal.aborted) {
+        const began = performance.now();
+        if (!document.hidden) {
+          try {
+            const value = await getJson(path, control.signal);
+            if (!control.signal.aborted) setAnswer({ path, value });
+          } catch {
+            return; // it is over, or was forgotten: the list says so
+          }
+        }
+        await new Promise((resume) => setTimeout(resume, Math.max(POLL_MS, 4 * (performance.now() - began))));
+      }
+    })();
+    return () => control.abort();
+  }, [path]);
+  return answer.path === path ? answer.value : null;
+}
+
 export function Loading({ error, what }) {
   return error
     ? html`<p class="note bad" role="alert"><${Words} text=${messageOf(error)} max=${800} /></p>`
@@ -90,8 +117,8 @@ function Fact({ name, minor, children }) {
 function Facts({ row }) {
   return html`<dl class="facts">
     <${Fact} name="Model"><${Model} row=${row} /><//>
-    ${row.upstream && html`<${Fact} name="Upstream"><${Words} text=${row.upstream} max=${60} />${row.target && row.target !== row.upstream && html` <span class="dim">as <${Words} text=${row.target} max=${60} /></span>`}<//>`}
-    <${Fact} name="Client"><${Words} text=${[row.agent, row.protocol].filter(Boolean).join(' \u00b7 ') || row.client} max=${80} /><//>
+    ${row.upstream && html`<${Fact} name="Upstream" minor><${Words} text=${row.upstream} max=${60} />${row.target && row.target !== row.upstream && html` <span class="dim">as <${Words} text=${row.target} max=${60} /></span>`}<//>`}
+    <${Fact} name="Client" minor><${Words} text=${[row.agent, row.protocol].filter(Boolean).join(' \u00b7 ') || row.client} max=${80} /><//>
     <${Fact} name="Tokens">${row.input_tokens === null || row.input_tokens === undefined ? html`<span class="dim">not known</span>` : html`${number(row.input_tokens)} in${row.cache_read_tokens ? ` (${number(row.cache_read_tokens)} cached)` : ''} \u00b7 ${number(row.output_tokens)} out`}<//>
     ${row.cost_usd !== null && row.cost_usd !== undefined && html`<${Fact} name="Cost">${dollars(row.cost_usd)}<//>`}
     <${Fact} name="Time">${row.state === 'running' ? 'running' : duration(row.seconds)}${row.first_byte ? html` <span class="dim">first byte ${duration(row.first_byte)}</span>` : ''}<//>
@@ -115,14 +142,20 @@ function Exports({ id, row, info }) {
     addEventListener('pointerdown', shut);
     return () => removeEventListener('pointerdown', shut);
   }, []);
-  return html`<details class="menu" ref=${menu}><summary>Copy and export</summary><div class="menu-body">
-    <h3>Copy as</h3>
+  return html`<details class="menu" ref=${menu} onKeyDown=${(event) => {
+    if (event.key !== 'Escape' || !menu.current.open) return;
+    menu.current.open = false;
+    menu.current.firstChild.focus();
+    event.stopPropagation();
+    event.preventDefault();
+  }}><summary>Copy and export</summary><div class="menu-body">
+    <h2>Copy as</h2>
     ${CODES.map(([as, text]) => html`<${CopyButton} class="" text=${() => code(as)} label=${text} />`)}
     ${info.mode !== 'export' && html`
-    <h3>Export the request</h3>
+    <h2>Export the request</h2>
     <${DownloadButton} path=${`${path}/export?form=html`} name=${`${id}.html`} label="HTML, one file" />
     <${DownloadButton} path=${`${path}/export?form=jsonl`} name=${`${id}.jsonl`} label="JSONL, a capture" />
-    ${conversation && html`<h3>Export the conversation</h3>
+    ${conversation && html`<h2>Export the conversation</h2>
     <${DownloadButton} path=${`${conversation}/export?form=html`} name=${`${row.conversation}.html`} label="HTML, one file" />
     <${DownloadButton} path=${`${conversation}/export?form=jsonl`} name=${`${row.conversation}.jsonl`} label="JSONL, captures" />`}`}
   </div></details>`;

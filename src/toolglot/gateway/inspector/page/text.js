@@ -12,10 +12,21 @@ export function visible(text) {
   return String(text ?? '').replace(UNSEEN, seen);
 }
 
+// The first characters of a text; a sign that is two of them long is not cut in the middle.
+export function head(text, max) {
+  const last = text.charCodeAt(max - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? max - 1 : max);
+}
+
+// What a button says that shows some of what is left.
+export function moreOf(shown, left, one) {
+  return shown < left ? `Show ${number(shown)} more of ${plural(left, one)}` : `Show ${number(left)} more ${left === 1 ? one : `${one}s`}`;
+}
+
 // One line of untrusted text: its direction does not reach what is around it.
 export function Words({ text, max = 300, class: name = '' }) {
   const whole = String(text ?? '');
-  const shown = whole.length > max ? `${whole.slice(0, max)}\u2026` : whole;
+  const shown = whole.length > max ? `${head(whole, max)}\u2026` : whole;
   return html`<bdi class=${name} title=${shown === whole ? undefined : visible(whole.slice(0, 2000))}>${visible(shown)}</bdi>`;
 }
 
@@ -28,9 +39,8 @@ export function LongText({ text, cut = 0, first = FIRST, class: name = '' }) {
   const whole = String(text ?? '');
   const left = whole.length - limit;
   return html`<div class="long">
-    <pre class=${`text ${name}`} dir="auto">${visible(left > 0 ? whole.slice(0, limit) : whole)}</pre>
-    ${left > 0 && html`<button class="more" onClick=${() => setLimit(limit + STEP)}>
-      Show ${number(Math.min(STEP, left))} more of ${number(left)} characters</button>`}
+    <pre class=${`text ${name}`} dir="auto">${visible(left > 0 ? head(whole, limit) : whole)}</pre>
+    ${left > 0 && html`<button class="more" onClick=${() => setLimit(limit + STEP)}>${moreOf(Math.min(STEP, left), left, 'character')}</button>`}
     ${left <= 0 && cut > 0 && html`<p class="dim">${number(cut)} more characters are in the raw JSON.</p>`}
   </div>`;
 }
@@ -59,6 +69,7 @@ export function dollars(value) {
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return '';
+  if (seconds < 0.00995 && seconds > 0) return `${(seconds * 1000).toFixed(1)} ms`;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
   const whole = Math.round(seconds);

@@ -1,8 +1,8 @@
 // View 4: what happened when, from the request to its end.
 import { html, useMemo, useState } from './vendor/htm-preact.js';
 import { requestPath } from './api.js';
-import { Loading, useCall } from './request.js';
-import { Words, bytes, duration, number } from './text.js';
+import { Loading, useCall, usePolled } from './request.js';
+import { Words, bytes, duration, number, visible } from './text.js';
 import { FixedList } from './windows.js';
 
 const LANES = [
@@ -52,7 +52,11 @@ function ticksOf(total) {
 }
 
 export function TimelineView({ id, row }) {
-  const { value, error } = useCall(`${requestPath(id)}/timeline`, row.state);
+  const path = `${requestPath(id)}/timeline`;
+  const { value: first, error } = useCall(path, row.state);
+  const isRunning = row.state === 'running';
+  const polled = usePolled(isRunning ? path : '');
+  const value = isRunning ? polled ?? first : first;
   const [cursor, setCursor] = useState(-1);
   const events = value?.events ?? [];
   const total = Math.max(0.001, value?.seconds ?? 0, ...events.slice(-1).map((event) => event.at));
@@ -64,12 +68,12 @@ export function TimelineView({ id, row }) {
       <div class="lane axis"><span class="lane-name"></span><div class="track">${ticksOf(total).map((at) => html`<span class="tick" style=${{ left: x(at) }}>${duration(at)}</span>`)}</div></div>
       ${LANES.map(([lane, name]) => html`<div class=${`lane lane-${lane}`}><span class="lane-name">${name}</span><div class="track">
         ${ticksOf(total).map((at) => html`<span class="rule-line" style=${{ left: x(at) }}></span>`)}
-        ${bars.filter((bar) => bar.lane === lane).map((bar) => html`<span class=${`span ${bar.kind}`} style=${{ left: x(bar.from), width: x(bar.to - bar.from) }} title=${`${bar.label ?? bar.kind}: ${duration(bar.from)} to ${duration(bar.to)}`}><${Words} text=${bar.label ?? ''} max=${40} /></span>`)}
+        ${bars.filter((bar) => bar.lane === lane).map((bar) => html`<span class=${`span ${bar.kind}`} style=${{ left: x(bar.from), width: x(bar.to - bar.from) }} title=${`${visible(bar.label ?? bar.kind)}: ${duration(bar.from)} to ${duration(bar.to)}`}><${Words} text=${bar.label ?? ''} max=${40} /></span>`)}
         ${events.map((event, index) => laneOf(event.kind) === lane && !event.kind.startsWith('call_') && event.kind !== 'gap' && html`<span class=${`tap ${event.kind} ${index === cursor ? 'current' : ''}`} style=${{ left: x(event.at) }} title=${`${NAMES[event.kind] ?? event.kind} at ${duration(event.at)}`} onPointerEnter=${() => setCursor(index)}></span>`)}
         ${cursor >= 0 && events[cursor] && html`<span class="now" style=${{ left: x(events[cursor].at) }}></span>`}
       </div></div>`)}
     </div>
-    <div class="row head event-row" role="presentation"><span>At</span><span>Since</span><span>Event</span><span>Direction</span><span class="n">Size</span><span></span></div>
+    <div class="row head event-row" role="presentation"><span class="n">At</span><span class="n">Since</span><span>Event</span><span>Direction</span><span class="n">Size</span><span></span></div>
     <${FixedList} class="events" role="list" aria-label="Events" height=${24} count=${events.length} cursor=${cursor} item=${(index) => {
       const event = events[index];
       return html`<div key=${index} role="listitem" class=${`row event-row ${index === cursor ? 'current' : ''}`} onPointerEnter=${() => setCursor(index)}>

@@ -47,7 +47,7 @@ const lowered = new WeakMap();
 function textOf(row) {
   let text = lowered.get(row);
   if (text === undefined) {
-    text = [row.id, row.title, row.client, row.agent, row.model, row.sent_model, row.upstream, row.target, row.status, row.error, row.stop, row.conversation]
+    text = [row.id, row.title, row.latest, row.client, row.agent, row.model, row.sent_model, row.upstream, row.target, row.status, row.error, row.stop, row.conversation]
       .filter((part) => part !== null && part !== undefined).join('\n').toLowerCase();
     lowered.set(row, text);
   }

@@ -12,12 +12,15 @@ import pprint
 from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 
+from msgspec.structs import replace
+
 from toolglot.errors import InputError, ToolglotError, quote
 from toolglot.gateway.inspector.views.reading import read_capture, text_of
 from toolglot.profiles import Overrides
 from toolglot.profiles import get as get_profile
 from toolglot.protocols.base import Protocol
 from toolglot.protocols.base import get as get_protocol
+from toolglot.upstream.addresses import path_for
 from toolglot.upstream.providers import PROVIDERS, Provider
 
 CodeForm = Literal["curl", "python_client", "python_provider"]
@@ -81,16 +84,37 @@ def _provider_code(captured: Mapping[str, Any], overrides: Overrides | None) -> 
     if not body:
         raise InputError("nothing was sent to a provider", path="rendered")
     variable = provider.key_env[0] if provider is not None and provider.key_env else "API_KEY"
-    url = repr(provider.url or provider.url_form) if provider is not None else 'os.environ["BASE_URL"]'
-    return _python(record, url, f'os.environ["{variable}"]', text_of(captured, "sent_model"), body, captured)
+    key = f'os.environ["{variable}"]'
+    if provider is not None and provider.auth == "none":
+        key = f'os.environ.get("{variable}", "any")'
+    if provider is not None and provider.sdk_client:
+        lines = [
+            provider.sdk_client if line.startswith("client = ") else line for line in record.sdk_example.split("\n")
+        ]
+        record = replace(record, sdk_example="\n".join(lines))
+    return _python(record, _base_url(provider, target, record), key, text_of(captured, "sent_model"), body, captured)
+
+
+def _base_url(provider: Provider | None, target: str, record: Protocol) -> str:
+    """The base address as the SDK of the protocol takes it, as code."""
+    if provider is None:
+        return 'os.environ["BASE_URL"]'
+    whole = (provider.url or provider.url_form) + path_for(get_profile(target), "{model}", stream=False)
+    base = whole.removesuffix(record.path) if whole.endswith(record.path) else provider.url or provider.url_form
+    if not provider.url_env or provider.url:
+        return repr(base)
+    parts = ", ".join([f'{name}=os.environ["{variables[0]}"]' for name, variables in provider.url_env.items()])
+    return f"{base!r}.format({parts})"
 
 
 def _python(record: Protocol, url: str, key: str, model: str, body: str, captured: Mapping[str, Any]) -> str:
     is_stream = captured.get("stream") is True
     try:
         value = json.loads(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError("the body is not JSON", path="request") from None
+    except RecursionError:
+        raise InputError("the body nests too deeply to be written as Python", path="request") from None
     if isinstance(value, dict):
         value.setdefault("model", model)
     imports = sorted({"os", *(["json"] if len(body) > _LARGE else [])})

@@ -5,7 +5,8 @@
 A provider caches the beginning of a prompt: tools, system prompt, messages. The next request is cheap as long as that
 beginning is byte for byte the same. Cache markers are no part of the prompt: they may move.
 
-Laws: pure and linear. Tokens and money are estimates, from the number of bytes.
+Laws: pure and linear. Tokens and money are estimates, from the number of bytes; `counted` is what the provider
+reported, where it did.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def diff_of(
         "added": [],
         "removed": [],
         "changed": [],
+        "counted": captured.get("cache_lost") if isinstance(captured.get("cache_lost"), dict) else None,
     }
     if previous is None:
         return found
@@ -184,8 +186,21 @@ def _first_item(old: JsonSpans, new: JsonSpans, markers: frozenset[str]) -> int 
     """The first message that did not stay; None: all did."""
     for index, value in enumerate(old.values):
         if index >= len(new.values) or _differs(value, new.values[index], markers):
-            return index
+            is_last = index == len(old.values) - 1 and index < len(new.values)
+            return None if is_last and _goes_on(value, new.values[index], markers) else index
     return None
+
+
+def _goes_on(one: Any, other: Any, markers: frozenset[str]) -> bool:
+    """Whether the last message is the same with more behind it, as where a text joins the results of calls."""
+    one, other = _unmarked(one, markers), _unmarked(other, markers)
+    if not (isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys()):
+        return False
+    changed = [key for key in one if _encode(one[key]) != _encode(other[key])]
+    if len(changed) != 1 or not all(isinstance(each[changed[0]], list) for each in (one, other)):
+        return False
+    before, after = one[changed[0]], other[changed[0]]
+    return bool(before) and _encode(before) == _encode(after[: len(before)])
 
 
 def _differs(one: Any, other: Any, markers: frozenset[str]) -> bool:

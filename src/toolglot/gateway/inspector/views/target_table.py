@@ -1,6 +1,7 @@
 """A request on every target: how it would be rendered, what would be lost, and what the referee says of it.
 
     overview(captured, overrides)                    # a row for each target
+    overview(captured, overrides, only="mistral")    # of a large request, one at a time
     on_target(captured, "mistral", "", overrides)    # the body, its report and its violations
 
 Laws: pure. The verdict is the referee's, which shares no code with the renderer.
@@ -50,13 +51,16 @@ def model_for(captured: Mapping[str, Any], target: str) -> str:
     model = text_of(captured, "model").rpartition("/")[2]
     if provider is not None and model and matches(model, provider.models):
         return model
-    return SIMULATED_NAMES.default_model(resolve(provider.name if provider is not None else target)) or model
+    name = provider.name if provider is not None else target
+    known = SIMULATED_NAMES.default_model(SIMULATED_NAMES.provider(name) or resolve(name))
+    return known or (provider.example if provider is not None else "") or model
 
 
-def overview(captured: Mapping[str, Any], overrides: Overrides | None = None) -> list[Fields]:
-    """A row for each target."""
+def overview(captured: Mapping[str, Any], overrides: Overrides | None = None, only: str = "") -> list[Fields]:
+    """A row for each target, or for one. An unknown one is an error."""
     received = receive(captured, overrides)
-    return [_row(captured, received, name, overrides) for name in target_names(overrides)]
+    names = [get_profile(only, overrides=overrides, kind="target").name] if only else target_names(overrides)
+    return [_row(captured, received, name, overrides) for name in names]
 
 
 def _row(
