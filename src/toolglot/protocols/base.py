@@ -36,6 +36,7 @@ from toolglot.profiles.loader import PROTOCOLS
 from toolglot.profiles.rules import ContextRules
 from toolglot.protocols.context_form import ContextForm
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.fields.turn_parts import TurnParts
 from toolglot.protocols.fields.web_search import SearchCodec
 from toolglot.protocols.framing.event_builder import EventBuilder
 from toolglot.protocols.framing.text_frames import Frame, Framer
@@ -198,6 +199,12 @@ class Codec:
         self.request: RequestCodec = cast("RequestCodec", load("request"))
         self.reply: ReplyCodec = cast("ReplyCodec", load("reply"))
         self.errors: ErrorCodec = cast("ErrorCodec", load("errors"))
+
+    @cached_property
+    def turn_parts(self) -> TurnParts | None:
+        """Splits a list of turns into parts that are read alike by themselves; None: not known of the protocol."""
+        parts: TurnParts | None = getattr(self.request, "turn_parts", None)
+        return parts
 
     @cached_property
     def leniency(self) -> Leniency:

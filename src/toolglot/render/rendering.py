@@ -95,6 +95,8 @@ class Rendered(Struct, frozen=True):
     """Whether every turn, tool and setting is the original object."""
     names: WellFormedTurns | None = None
     """Maps native ids to canonical ones, if the passes used the native ones."""
+    is_plain: bool = False
+    """Whether no pass ran, since the target accepts the turns as they are."""
     has_placed_markers: bool = False
     """Whether cache markers were added that the client did not set."""
 
@@ -203,7 +205,9 @@ def render(
         if any(entry.turn_key or entry.call_ids for entry in entries):
             locator = _EntryLocator(names, kept_turns)
             entries = tuple([locator.locate(entry) for entry in entries])
-    return Rendered(rendered, entries, table, projection, is_unchanged, names, ctx.has_placed_markers)
+    return Rendered(
+        rendered, entries, table, projection, is_unchanged, names, plain is not None, ctx.has_placed_markers
+    )
 
 
 def _fit_tools_and_choice(

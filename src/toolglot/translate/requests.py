@@ -55,6 +55,7 @@ from toolglot.translate.converted import (
     profile_named,
 )
 from toolglot.translate.reply_head import ReplyHead
+from toolglot.translate.request_memory import ClientRequests
 from toolglot.translate.request_reading import decode_request, decode_split_request, modernise
 from toolglot.translate.web_search import search_for_target
 
@@ -169,11 +170,12 @@ def read_request(
     policy: Policy = DEFAULT_POLICY,
     overrides: Overrides | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    memory: ToolMemory | None = None,
+    memory: ToolMemory | ClientRequests | None = None,
 ) -> ReceivedRequest:
     """Read a client's request once, before its target is chosen. The settings are those of `convert`.
 
-    memory: of the tools of earlier requests, for who keeps what comes of them (`conversation/tool_memory.py`).
+    memory: of earlier requests of the same client, or of their tools only, for who keeps to itself what comes of them
+        (`request_memory.py`, `conversation/tool_memory.py`).
 
     received = toolglot.read_request(body, source="anthropic")
     out = received.for_target("openai", model=chosen(received.conversation))
@@ -187,22 +189,64 @@ def read_request(
     check_policy(policy)
     try:
         from_ = profile_named(source, "", overrides, "source")
-        if not get(from_.protocol).has_separate_tools:
-            memory = None
-        if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
-            jsontext.refuse_many_values(body, limits, "$")
-            split = memory.split(body, from_.protocol)
-            if split is not None:
-                # Known tools were checked when they were first seen.
-                jsontext.refuse_deep(body, split.fields if split.tools is None else split.rest, limits, "$")
-                conversation, fixes = decode_split_request(split, from_, policy)
-                return ReceivedRequest(body, split.fields, conversation, fixes, from_, policy, overrides)
-        reading: list[str] = []
-        fields = parse_body(body, limits, reading)
-        conversation, fixes = decode_request(fields, from_, policy)
-        return ReceivedRequest(body, fields, conversation, fixes, from_, policy, overrides, reading=tuple(reading))
+        if isinstance(memory, ClientRequests) and isinstance(body, bytes):
+            known = read_continued(body, memory, source=source, policy=policy, overrides=overrides, limits=limits)
+            return known or _read_and_remember(body, memory, from_, policy, overrides, limits)
+        return _read_new(body, memory if isinstance(memory, ToolMemory) else None, from_, policy, overrides, limits)
     except RecursionError:
         raise depth_error() from None
+
+
+def read_continued(
+    body: bytes,
+    memory: ClientRequests,
+    *,
+    source: str,
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ReceivedRequest | None:
+    """A request that continues one of the client's last ones; None if it has to be read as a whole (`read_request`)."""
+    from_ = profile_named(source, "", overrides, "source")
+    read = memory.read(body, from_, policy, limits)
+    if read is None:
+        return None
+    return ReceivedRequest(body, read.fields, read.conversation, [], from_, policy, overrides, has_unique_keys=True)
+
+
+def _read_and_remember(
+    body: bytes, memory: ClientRequests, source: Profile, policy: Policy, overrides: Overrides | None, limits: Limits
+) -> ReceivedRequest:
+    """A request that is read as a whole, and remembered."""
+    received = _read_new(body, memory.tools, source, policy, overrides, limits)
+    if received.is_as_written and memory.remember(body, received.fields, received.conversation, source):
+        received.has_unique_keys = True
+    return received
+
+
+def _read_new(
+    body: Body,
+    memory: ToolMemory | None,
+    source: Profile,
+    policy: Policy,
+    overrides: Overrides | None,
+    limits: Limits,
+) -> ReceivedRequest:
+    """A request that is read as a whole, but for tools that are known."""
+    if not get(source.protocol).has_separate_tools:
+        memory = None
+    if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
+        jsontext.refuse_many_values(body, limits, "$")
+        split = memory.split(body, source.protocol)
+        if split is not None:
+            # Known tools were checked when they were first seen.
+            jsontext.refuse_deep(body, split.fields if split.tools is None else split.rest, limits, "$")
+            conversation, fixes = decode_split_request(split, source, policy)
+            return ReceivedRequest(body, split.fields, conversation, fixes, source, policy, overrides)
+    reading: list[str] = []
+    fields = parse_body(body, limits, reading)
+    conversation, fixes = decode_request(fields, source, policy)
+    return ReceivedRequest(body, fields, conversation, fixes, source, policy, overrides, reading=tuple(reading))
 
 
 class ReceivedRequest:
@@ -229,8 +273,11 @@ class ReceivedRequest:
         overrides: Overrides | None,
         *,
         reading: tuple[str, ...] = (),
+        has_unique_keys: bool = False,
     ) -> None:
         self.fields = fields
+        self.has_unique_keys: bool = has_unique_keys
+        """Whether it is known that no object of the body has a key twice."""
         self.continues: str | None = continued_by(fields, source.protocol)
         """The field that refers to a history which only the provider has; None if the request holds its history."""
         self.conversation: Conversation = conversation
@@ -242,6 +289,11 @@ class ReceivedRequest:
         self._source = source
         self._policy = policy
         self._overrides = overrides
+
+    @property
+    def is_as_written(self) -> bool:
+        """Whether nothing had to be changed to read the body."""
+        return not self._reading and not self._fixes
 
     @property
     def original(self) -> Conversation:
@@ -347,7 +399,7 @@ class ReceivedRequest:
             is_same = written == fields
             written = fields if is_same else _ordered_like(fields, written)
         reading = None
-        if not is_same or type(self._body) is not bytes:
+        if not self.has_unique_keys and (not is_same or type(self._body) is not bytes):
             reading = functools.partial(_changed_in_reading, self._body, fields, self._reading, to, policy)
         if from_.protocol != to.protocol or self._fixes:  # fixed bodies may hold the forms of other protocols
             reported += _report_unwritten(sent, to, policy)

@@ -36,6 +36,7 @@ from toolglot.protocols.fields.reading import (
     with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.fields.turn_parts import one_by_one
 from toolglot.protocols.openai_chat.form import MODE_UNSET, PROTOCOL, ChatChoice, ChatOutput, ChatRequest
 from toolglot.protocols.openai_chat.messages import read_message, style_of, write_turn
 from toolglot.protocols.openai_chat.reasoning import read_reasoning, reasoning_fields, write_reasoning
@@ -71,6 +72,9 @@ _SAMPLING: Final = {
     "frequency_penalty": "frequency_penalty",
 }
 _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+
+
+turn_parts: Final = one_by_one
 
 
 @from_root
