@@ -529,11 +529,21 @@ class Gateway:
             return
         if request.method == "POST":
             request.body = await read_body(request, settings.max_body_bytes)
-            request.values = await offloading.count_values(request.body)
+            request.values = await self._count_values(endpoint, request)
             request.hold(VALUE_BYTES * request.values)
             if not record.request.action.startswith(INSPECTOR):
                 record.arrive(request.body)
         await self._serve_endpoint(endpoint, request, record)
+
+    async def _count_values(self, endpoint: GatewayEndpoint, request: ClientRequest) -> int:
+        """An upper bound for the JSON values in a body; those of a history that is known are not counted again."""
+        body = request.body
+        if endpoint.action != "generate":
+            return await offloading.count_values(body)
+        memory = request.memory = self._memory.of(request.client)
+        count = memory.count_values(body, endpoint.protocol)
+        memory.values = await offloading.count_values(body) if count is None else count
+        return memory.values
 
     async def _serve_endpoint(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
         assert self._services is not None and self._information is not None  # noqa: S101, PT018 - started

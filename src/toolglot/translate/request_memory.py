@@ -30,7 +30,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Conversation, Turn
 from toolglot.conversation.tool_memory import SplitBody, ToolMemory
 from toolglot.errors import InputError
-from toolglot.jsontext import ensure_memory, has_duplicate_keys, refuse_deep, refuse_many_values
+from toolglot.jsontext import count_marks, ensure_memory, has_duplicate_keys, refuse_deep, refuse_many_values
 from toolglot.limits import Limits
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
@@ -76,7 +76,9 @@ class KnownRequest(Struct, frozen=True, eq=False):
     frame: Conversation
     """The conversation without the turns of the list: prompts in fields of their own, tools, settings."""
     size: int
-    used: float
+    values: int = 0
+    """How many JSON values it has at the most; 0: nobody counted them."""
+    used: float = 0.0
     """When it was used last."""
 
 
@@ -148,7 +150,7 @@ class RequestMemory:
             self._drop_old()
             return list(reversed(self._clients.get(key, {}).items()))
 
-    def keep(self, key: tuple[str, str], request: KnownRequest, replaced: int | None) -> int | None:
+    def keep(self, key: tuple[str, str], request: KnownRequest, replaced: int | None, values: int = 0) -> int | None:
         """Remember a request, maybe instead of the one that it continues. Returns its number, if it is remembered."""
         max_bytes = self._max_bytes()
         if request.size * 4 > max_bytes:
@@ -158,7 +160,7 @@ class RequestMemory:
                 self._forget(replaced)
             number, self._next = self._next, self._next + 1
             own = self._clients.setdefault(key, OrderedDict())
-            own[number] = replace(request, used=self._clock())
+            own[number] = replace(request, values=values, used=self._clock())
             self._order[number] = key
             self.size += request.size
             if len(own) > MAX_SESSIONS:
@@ -214,6 +216,8 @@ class ClientRequests:
         """What the last body was found to have in common with a known request."""
         self._kept: int | None = None
         """The number of the request, once it is remembered."""
+        self.values: int = 0
+        """How many JSON values the body has at the most; 0: they were not counted."""
 
     @property
     def tools(self) -> ToolMemory:
@@ -229,6 +233,14 @@ class ClientRequests:
         stop = len(body) - len(match.known.tail)
         is_tail_known = stop >= match.end and body.endswith(match.known.tail)
         return body[match.end : stop if is_tail_known else None], self._memory.is_plain(number)
+
+    def count_values(self, body: bytes, protocol: str) -> int | None:
+        """How many JSON values a body has at the most (`jsontext.count_marks`): what is known was counted before. None
+        if nothing is known of it."""
+        found, new = self._find(body, protocol), self.new_text(body, protocol)
+        if found is None or new is None or not found[0].known.values:
+            return None
+        return found[0].known.values + count_marks(new[0])
 
     def note_plain(self) -> None:
         """Note that the request was rendered without any change of its turns."""
@@ -264,7 +276,8 @@ class ClientRequests:
         self._memory.count(known=read.known_bytes, new=len(body) - read.known_bytes)
         # A request that goes on where this one ended replaces it; one that goes another way does not.
         is_continued = match.parts >= len(match.known.texts) - _MOVED_PARTS
-        self._kept = self._memory.keep((self._client, source.protocol), request, number if is_continued else None)
+        replaced = number if is_continued else None
+        self._kept = self._memory.keep((self._client, source.protocol), request, replaced, self.values)
         return read
 
     def remember(self, body: bytes, fields: Fields, conversation: Conversation, source: Profile) -> bool:
@@ -282,7 +295,7 @@ class ClientRequests:
         except (ValueError, RecursionError, InputError):
             return True
         if request is not None:
-            self._kept = self._memory.keep((self._client, source.protocol), request, None)
+            self._kept = self._memory.keep((self._client, source.protocol), request, None, self.values)
         return True
 
 
@@ -431,7 +444,6 @@ class _Continuation:
             fields,
             frame,
             COST * len(self._body),
-            0.0,
         )
         return read, request
 
@@ -534,5 +546,4 @@ def _split(body: bytes, fields: Fields, conversation: Conversation, source: Prof
         {**fields, name: []},
         frame,
         COST * len(body),
-        0.0,
     )

@@ -100,7 +100,7 @@ class ModelRequest:
         self._call = UpstreamCall(services, endpoint, request, record)
         self._compactor = Compactor(services, endpoint, request, record, self._call, self)
         self._searcher = Searcher(services, endpoint, request, record, self._call, self)
-        self._memory = services.memory.of(request.client)
+        self._memory = request.memory or services.memory.of(request.client)
         self._fields: Fields = {}
         """The request as the client sent it."""
         self._middleware_request: Request | None = None
