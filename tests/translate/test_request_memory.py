@@ -51,6 +51,7 @@ def sent(received: Any, name: str, model: str) -> Any:
         out = received.for_target(name, model=model)
     except ToolglotError as error:
         return type(error), str(error)
+    assert json.loads(out.data) == out.body
     return out.data, list(out.report), out.report.ids
 
 
@@ -153,7 +154,10 @@ def read_after(memory: RequestMemory, body: bytes, client: str = "a") -> int:
     """How many bytes of a body had to be read."""
     before = memory.new_bytes
     received = read_request(body, source="anthropic", memory=memory.of(client))
-    assert received.conversation == read_request(body, source="anthropic").conversation
+    alone = read_request(body, source="anthropic")
+    assert received.conversation == alone.conversation
+    for name, model in (*TARGETS, ("openai", "gpt-4.1")):
+        assert sent(received, name, model) == sent(alone, name, model)
     return memory.new_bytes - before
 
 

@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Conversation, Failure, Reply, forms
+from toolglot.conversation import Block, Conversation, Failure, Reply, Turn, forms
 from toolglot.conversation.embeddings import EmbeddingReply, EmbeddingRequest
 from toolglot.conversation.events import Event
 from toolglot.conversation.forms import FormLibrary, FormLoader, FormStruct
@@ -205,6 +205,12 @@ class Codec:
         """Splits a list of turns into parts that are read alike by themselves; None: not known of the protocol."""
         parts: TurnParts | None = getattr(self.request, "turn_parts", None)
         return parts
+
+    @cached_property
+    def write_turns(self) -> Callable[[Iterable[Turn], Profile], list[Fields]] | None:
+        """Writes the items of `turns`, where what a turn becomes does not depend on others; None: not known."""
+        write: Callable[[Iterable[Turn], Profile], list[Fields]] | None = getattr(self.request, "write_turns", None)
+        return write
 
     @cached_property
     def leniency(self) -> Leniency:

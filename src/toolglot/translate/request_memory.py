@@ -29,6 +29,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Turn
 from toolglot.conversation.tool_memory import SplitBody, ToolMemory
+from toolglot.conversation.turn_memo import TurnMemo
 from toolglot.errors import InputError
 from toolglot.jsontext import count_marks, ensure_memory, has_duplicate_keys, refuse_deep, refuse_many_values
 from toolglot.limits import Limits
@@ -46,8 +47,9 @@ MAX_SESSIONS: Final = 32
 MAX_AGE_SECONDS: Final = 1800.0
 MIN_BYTES: Final = 2_048
 """Shorter bodies are read faster than they are compared."""
-COST: Final = 3
-"""How much memory a body takes, in multiples of its own length: its bytes, its values, and its turns."""
+COST: Final = 4
+"""How much memory a body takes, in multiples of its own length: its bytes, its values, its turns, and
+what they become."""
 
 _decode: Final = msgspec.json.Decoder().decode
 _read_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -75,6 +77,8 @@ class KnownRequest(Struct, frozen=True, eq=False):
     """All fields of the body; the list of turns is empty."""
     frame: Conversation
     """The conversation without the turns of the list: prompts in fields of their own, tools, settings."""
+    memo: TurnMemo
+    """What became of its turns."""
     size: int
     values: int = 0
     """How many JSON values it has at the most; 0: nobody counted them."""
@@ -89,6 +93,7 @@ class ReadBody(Struct, frozen=True):
     conversation: Conversation
     known_bytes: int
     """How much of the body was remembered."""
+    memo: TurnMemo
 
 
 class Match(Struct, frozen=True):
@@ -216,6 +221,8 @@ class ClientRequests:
         """What the last body was found to have in common with a known request."""
         self._kept: int | None = None
         """The number of the request, once it is remembered."""
+        self.memo: TurnMemo | None = None
+        """What became of the turns of the request that was remembered."""
         self.values: int = 0
         """How many JSON values the body has at the most; 0: they were not counted."""
 
@@ -296,6 +303,7 @@ class ClientRequests:
             return True
         if request is not None:
             self._kept = self._memory.keep((self._client, source.protocol), request, None, self.values)
+            self.memo = request.memo
         return True
 
 
@@ -432,7 +440,7 @@ class _Continuation:
         conversation = replace(frame, turns=(*frame.turns, *old_turns, *turns))
         if has_mixed_forms(conversation, self._source.protocol):
             raise _NotContinuedError
-        read = ReadBody(whole, conversation, self._match.end)
+        read = ReadBody(whole, conversation, self._match.end, known.memo)
         request = KnownRequest(
             known.head,
             (*known.texts[:parts], *new.texts),
@@ -443,6 +451,7 @@ class _Continuation:
             tail,
             fields,
             frame,
+            known.memo,
             COST * len(self._body),
         )
         return read, request
@@ -545,5 +554,6 @@ def _split(body: bytes, fields: Fields, conversation: Conversation, source: Prof
         tail,
         {**fields, name: []},
         frame,
+        TurnMemo(),
         COST * len(body),
     )

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from toolglot import dialects, jsontext, profiles
@@ -29,6 +30,7 @@ from toolglot.conversation import (
 )
 from toolglot.conversation.report import Entry, Report
 from toolglot.conversation.tool_memory import ToolMemory, tools_json
+from toolglot.conversation.turn_memo import TurnMemo
 from toolglot.errors import EmptyConversationError, InputError, StoredHistoryError, quote
 from toolglot.history.history import History
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -68,6 +70,17 @@ _SETTINGS: Final = frozenset(
 """Settings of a request that continues a stored history. The other fields are its content."""
 
 
+class WrittenTurns(Struct, frozen=True):
+    """A body whose turns are JSON already."""
+
+    field: str
+    """The field that holds the turns."""
+    rest: Fields
+    """The body, in whose order the field is, without turns."""
+    text: bytes
+    """The list of turns."""
+
+
 class ConvertedRequest(Converted):
     """A request for a provider. `convert_reply` takes it to restore the names and ids that it changed.
 
@@ -90,8 +103,12 @@ class ConvertedRequest(Converted):
         rendered: Rendered,
         data: bytes | None,
         wants_usage: bool = False,
+        written: WrittenTurns | None = None,
+        make_body: Callable[[], Fields] | None = None,
     ) -> None:
         super().__init__(body, report, data=data)
+        self._written = written
+        self._make_body = make_body
         self.source = source
         self.target = target
         self.rendered = rendered
@@ -104,8 +121,18 @@ class ConvertedRequest(Converted):
         self.head: ReplyHead | None = None
         """What the reply says before the provider's own words."""
 
+    @property
+    def body(self) -> Fields:
+        """The request as an object."""
+        if self._make_body is not None:
+            self._body, self._make_body = self._make_body(), None
+        return self._body
+
     def _encode(self) -> bytes:
-        body = self.body
+        if self._written is not None:
+            body = {**self._written.rest, self._written.field: Raw(self._written.text)}
+        else:
+            body = self.body
         known = tools_json(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
         return encode_body(body if known is None else {**body, "tools": known})
 
@@ -211,7 +238,9 @@ def read_continued(
     read = memory.read(body, from_, policy, limits)
     if read is None:
         return None
-    return ReceivedRequest(body, read.fields, read.conversation, [], from_, policy, overrides, has_unique_keys=True)
+    return ReceivedRequest(
+        body, read.fields, read.conversation, [], from_, policy, overrides, has_unique_keys=True, memo=read.memo
+    )
 
 
 def _read_and_remember(
@@ -221,6 +250,7 @@ def _read_and_remember(
     received = _read_new(body, memory.tools, source, policy, overrides, limits)
     if received.is_as_written and memory.remember(body, received.fields, received.conversation, source):
         received.has_unique_keys = True
+        received.use_memo(memory.memo)
     return received
 
 
@@ -274,6 +304,7 @@ class ReceivedRequest:
         *,
         reading: tuple[str, ...] = (),
         has_unique_keys: bool = False,
+        memo: TurnMemo | None = None,
     ) -> None:
         self.fields = fields
         self.has_unique_keys: bool = has_unique_keys
@@ -289,6 +320,11 @@ class ReceivedRequest:
         self._source = source
         self._policy = policy
         self._overrides = overrides
+        self._memo = memo
+
+    def use_memo(self, memo: TurnMemo | None) -> None:
+        """Use what became of the turns in earlier requests of the same session."""
+        self._memo = memo
 
     @property
     def is_as_written(self) -> bool:
@@ -373,6 +409,7 @@ class ReceivedRequest:
                 keeps_items=stored,
                 destination=destination,
                 is_continued=continued is not None,
+                memo=self._memo,
             )
         except EmptyConversationError as error:  # the field that the client wrote
             path = f"$.{get(from_.protocol).turns}"
@@ -392,8 +429,12 @@ class ReceivedRequest:
             rendered.is_unchanged and conversation is self._original and not prompted and not self._fixes and not modern
         )
         is_same = from_.protocol == to.protocol and named == conversation.model and is_kept
-        written = fields
-        if not is_same:
+        written, turns, make_body = fields, None, None
+        if from_.protocol != to.protocol and self._memo is not None and rendered.is_plain:
+            turns = _write_known_turns(sent, to, policy, self._memo)
+        if turns is not None:
+            written, make_body = turns.rest, functools.partial(_encode_request, sent, to, policy)
+        elif not is_same:
             written = _encode_request(sent, to.as_known() if from_.name == to.name else to, policy)
         if from_.protocol == to.protocol:
             is_same = written == fields
@@ -411,6 +452,8 @@ class ReceivedRequest:
             rendered=rendered,
             data=self._body if is_same and isinstance(self._body, bytes) else None,
             wants_usage=_asks_for_usage(self._original, from_),
+            written=turns,
+            make_body=make_body,
         )
 
 
@@ -586,6 +629,25 @@ def _encode_request(conversation: Conversation, target: Profile, policy: Policy)
     if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
         body["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}}
     return body
+
+
+def _write_known_turns(
+    conversation: Conversation, target: Profile, policy: Policy, memo: TurnMemo
+) -> WrittenTurns | None:
+    """The body with turns of which most were written before; None if the protocol or the policy needs them together."""
+    write, field = codec(target.protocol).write_turns, get(target.protocol).turns
+    if write is None or policy.responses_id_style == "clasp":
+        return None
+
+    def text_of(turn: Turn) -> bytes:
+        return msgspec.json.encode(write([turn], target))[1:-1]
+
+    try:
+        texts = memo.each(("text", target.name, target.model, id(target)), conversation.turns, text_of)
+    except (TypeError, ValueError, RecursionError):
+        return None  # the whole body is written, and what is wrong with it reported
+    rest = _encode_request(replace(conversation, turns=()), target, policy)
+    return WrittenTurns(field, rest, b"[%b]" % b",".join(filter(None, texts)))
 
 
 def _ordered_like(fields: Fields, written: Fields) -> Fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from toolglot.conversation import (
     Sampling,
     ToolChoice,
     ToolSpec,
+    Turn,
 )
 from toolglot.conversation.tool_memory import encode_tools
 from toolglot.errors import InputError
@@ -210,13 +212,9 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
 
     Hosts differ in how they want some of it: the profile of the target says how.
     """
-    style = style_of(profile)
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
-    messages: list[Fields] = []
-    for turn in conversation.turns:
-        write_turn(turn, messages, style)
-    body["messages"] = messages
+    body["messages"] = write_turns(conversation.turns, profile)
     tools = encode_tools(conversation.tools, PROTOCOL, _write_tools)
     form = conversation.form if type(conversation.form) is ChatRequest else _PLAIN
     if tools or form.has_empty_tools:
@@ -233,6 +231,15 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if options.user is not None:
         body["user"] = options.user
     return with_extra(body, conversation.extra, PROTOCOL)
+
+
+def write_turns(turns: Iterable[Turn], profile: Profile | None) -> list[Fields]:
+    """The messages of turns; those of a turn are the same whatever is before and behind it."""
+    style = style_of(profile)
+    messages: list[Fields] = []
+    for turn in turns:
+        write_turn(turn, messages, style)
+    return messages
 
 
 def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
