@@ -35,6 +35,20 @@ REQUESTS: Final = {OURS: 2_000, KEEPING: 2_000, NGINX: 8_000, "litellm": 48, "ll
 STREAMS: Final = {OURS: 400, KEEPING: 400, NGINX: 2_000, "litellm": 8, "llm-rosetta": 40}
 """Of a round: enough of each that its time is not noise."""
 
+SESSION_REQUESTS: Final = {
+    7_000: {OURS: 1_000, KEEPING: 1_000, NGINX: 4_000, "litellm": 48, "llm-rosetta": 200},
+    100_000: {OURS: 400, KEEPING: 400, NGINX: 2_000, "litellm": 32, "llm-rosetta": 80},
+    1_000_000: {OURS: 120, KEEPING: 120, NGINX: 400, "litellm": 16, "llm-rosetta": 24},
+}
+SESSION_LIMITS: Final = {
+    7_000: {"litellm": 60.0, "llm-rosetta": 6.0},
+    100_000: {"litellm": 40.0, "llm-rosetta": 5.0},
+    1_000_000: {"litellm": 25.0, "llm-rosetta": 4.0},
+}
+SESSION_CONNECTIONS: Final = 8
+SESSION_ROUNDS: Final = 5
+"""By the size of the history, in bytes. Each request is the next turn of a session that was seen before."""
+
 WHOLE_LIMITS: Final = {"litellm": 50.0, "llm-rosetta": 5.0}
 STREAM_LIMITS: Final = {"litellm": 50.0, "llm-rosetta": 8.0}
 NGINX_LIMIT: Final = 15.0
@@ -102,16 +116,19 @@ def start_servers(upstream: int, folder: Path) -> Iterator[tuple[dict[str, Serve
 # --- CPU of a request -------------------------------------------------------------------------------
 
 
-def round_of(server: Server, load: Load, kind: str, requests: int) -> Callable[[], float]:
+def round_of(server: Server, load: Load, kind: str, requests: int, size: int = 0) -> Callable[[], float]:
     """Nanoseconds of CPU for one request, a round."""
+    connections = SESSION_CONNECTIONS if kind == "session" else CONNECTIONS
 
     def fire(count: int) -> None:
-        done = load.order(do="fire", port=server.port, kind=kind, requests=count, connections=CONNECTIONS)
+        done = load.order(do="fire", port=server.port, kind=kind, requests=count, connections=connections, size=size)
         if done["failed"] or done["answered"] != count:
             raise SystemExit(f"{server.title}: {done['failed']} of {count} requests failed: {done['why']}")
 
     def one_round() -> float:
-        fire(max(4, requests // 10))  # the turn of another server has left connections and caches cold
+        fire(
+            max(4, connections if kind == "session" else requests // 10)
+        )  # the turn of another server has left connections and caches cold
         before = server.cpu_ns()
         fire(requests)
         return (server.cpu_ns() - before) / requests
@@ -120,14 +137,19 @@ def round_of(server: Server, load: Load, kind: str, requests: int) -> Callable[[
 
 
 def compare(
-    title: str, load: Load, kind: str, found: tuple[dict[str, Server], dict[str, str]], limits: dict[str, float]
+    title: str,
+    load: Load,
+    kind: str,
+    found: tuple[dict[str, Server], dict[str, str]],
+    limits: dict[str, float],
+    size: int = 0,
 ) -> bool:
     running, missing = found
-    counts = REQUESTS if kind == "whole" else STREAMS
-    rounds = {server.title: round_of(server, load, kind, counts[name]) for name, server in running.items()}
+    counts = SESSION_REQUESTS[size] if size else REQUESTS if kind == "whole" else STREAMS
+    rounds = {server.title: round_of(server, load, kind, counts[name], size) for name, server in running.items()}
     for one_round in rounds.values():
         one_round()
-    times = in_turn(ROUNDS, rounds)
+    times = in_turn(SESSION_ROUNDS if size else ROUNDS, rounds)
     own = running[OURS].title
     rows = [Row(own), _keeping_row(running, missing, own), *_nginx_rows(running, missing, own, kind)]
     for name, min_ratio in limits.items():
@@ -297,6 +319,9 @@ def _run(upstream: int, folder: Path, load: Load) -> bool:
         kept = compare("a request, CPU", load, "whole", found, WHOLE_LIMITS)
         print()
         kept &= compare(f"a stream of {traffic.EVENTS} events, CPU", load, "stream", found, STREAM_LIMITS)
+        for size, limits in SESSION_LIMITS.items():
+            print()
+            kept &= compare(f"the next turn of a session of {size // 1000:,} kB", load, "session", found, limits, size)
     print(f"\n{HELD:,} streams, an event each {traffic.SECONDS_AN_EVENT * 1000:.0f} ms, one process")
     for figure in slow_stream_figures(upstream, folder, load):
         kept &= figure.show()

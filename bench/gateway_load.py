@@ -3,6 +3,7 @@
 python bench/gateway_load.py        reads one order a line (JSON) and prints its outcome (JSON)
 
 {"do": "fire", "port": …, "kind": "whole" | "stream", "requests": …, "connections": …}
+{"do": "fire", …, "kind": "session", "size": …}             each connection sends the turns of a session of its own
 {"do": "hold", "port": …, "streams": …, "seconds": …}       opens streams, prints their delays, waits for a line
                                                             and closes them
 """
@@ -16,7 +17,7 @@ import sys
 import time
 from typing import Any, Final, cast
 
-from gateway_traffic import SLOW_MODEL, question, request
+from gateway_traffic import SESSION, SLOW_MODEL, question, request, session
 
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
@@ -77,9 +78,11 @@ class Reader:
 class Firing:
     """A number of requests, over a number of connections."""
 
-    def __init__(self, port: int, body: bytes, requests: int) -> None:
+    def __init__(self, port: int, bodies: list[bytes], requests: int) -> None:
         self.port = port
-        self.body = http_request(body)
+        self.bodies = bodies
+        """What each connection sends, in turn; `SESSION` in it is replaced by the name of the connection."""
+        self.clients = 0
         self.left = requests
         self.open = 0
         self.answered = 0
@@ -114,6 +117,10 @@ class Client(asyncio.Protocol):
     def __init__(self, firing: Firing) -> None:
         self._firing = firing
         self._reader: Reader | None = None
+        name = b"session-%06d" % firing.clients
+        self._bodies = [http_request(body.replace(SESSION, name, 1)) for body in firing.bodies]
+        self._sent = 0
+        firing.clients += 1
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -126,7 +133,8 @@ class Client(asyncio.Protocol):
         self._firing.left -= 1
         self._firing.open += 1
         self._reader = Reader()
-        self._transport.write(self._firing.body)
+        self._transport.write(self._bodies[self._sent % len(self._bodies)])
+        self._sent += 1
 
     def data_received(self, data: bytes) -> None:
         reader = self._reader
@@ -179,7 +187,9 @@ class Holder(asyncio.Protocol):
 
 
 async def fire(order: dict[str, Any]) -> dict[str, Any]:
-    firing = Firing(order["port"], request(stream=order["kind"] == "stream"), order["requests"])
+    kind = order["kind"]
+    bodies = session(order["size"]) if kind == "session" else [request(stream=kind == "stream")]
+    firing = Firing(order["port"], bodies, order["requests"])
     for _ in range(min(order["connections"], order["requests"])):
         firing.connect()
     try:

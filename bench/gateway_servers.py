@@ -84,7 +84,8 @@ http {{
   fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
-  client_body_buffer_size 64k;
+  client_max_body_size 4m;
+  client_body_buffer_size 4m;
   keepalive_requests 1000000;
   upstream fake {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 1000000; }}
   server {{

@@ -148,6 +148,36 @@ def request(*, stream: bool, model: str = MODEL) -> bytes:
     return _encode(body)
 
 
+SESSION: Final = b"session-000000"
+"""The name of the session in the requests of `session`; each client writes its own, of the same length."""
+TURNS: Final = 8
+
+
+def session(size: int) -> list[bytes]:
+    """Consecutive requests of a session whose history has about so many bytes: each has two messages more."""
+    messages = _messages()
+    messages[0]["content"] = f"{SESSION.decode()}: {messages[0]['content']}"
+    made: list[bytes] = []
+    while len(made) < TURNS:
+        body = {**json.loads(request(stream=False)), "messages": messages}
+        data = _encode(body)
+        missing = (size - len(data)) // (len(_FILE) + 300)
+        if missing <= 0:
+            made.append(data)
+        for _ in range(max(1, missing)):
+            messages += _exchange(len(messages))
+    return made
+
+
+def _exchange(number: int) -> list[Fields]:
+    """A call and its result."""
+    id, path = f"toolu_{number:016}", f"src/ledger/part_{number}.py"
+    call = {"type": "tool_use", "id": id, "name": "read_file", "input": {"path": path}}
+    text = {"type": "text", "text": f"I'll look at {path} too."}
+    result = {"type": "tool_result", "tool_use_id": id, "content": _FILE.replace("account", f"account_{number}", 1)}
+    return [{"role": "assistant", "content": [text, call]}, {"role": "user", "content": [result]}]
+
+
 def question() -> bytes:
     """A short request whose response is a slow stream."""
     message = {"role": "user", "content": "Why does the settlement of last month differ by one cent?"}

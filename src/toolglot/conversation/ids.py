@@ -288,6 +288,11 @@ class Projection:
             return f"{self._fixed_length} alphanumerics"
         return f"{self._prefix}…"
 
+    @property
+    def prefix(self) -> str:
+        """How new ids begin."""
+        return self._prefix
+
     def adopt(self, ids: Iterable[str]) -> bool:
         """Use the target's own ids as they are, if all of them are legal; otherwise change nothing."""
         if not self._is_native_issuer or self._style == "ordinal" or self._emitted:

@@ -84,6 +84,7 @@ from toolglot.middleware import ToolMiddleware
 from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import Store, StoreError, display_location, is_address, open_store
+from toolglot.translate.request_memory import RequestMemory
 from toolglot.translate.requests import ConvertedError, error_for
 from toolglot.upstream.routing.load_balancing import Rotation
 from toolglot.upstream.routing.no_route import NoRouteError
@@ -136,7 +137,10 @@ class Gateway:
         self.request_log: RequestLog = request_log or RequestLog(max_remembered=settings.reports, form=settings.log)
         self._captures = CaptureBudget(lambda: self.config.inspector.max_bytes)
         self.budget: BodyBudget = BodyBudget(lambda: self.config.gateway.max_bytes_in_flight)
-        self.metrics: Metrics = Metrics(overrides=lambda: self.config.overrides, budget=self.budget)
+        self._memory = RequestMemory(max_bytes=lambda: self.config.gateway.request_memory_bytes, clock=time.monotonic)
+        self.metrics: Metrics = Metrics(
+            overrides=lambda: self.config.overrides, budget=self.budget, memory=self._memory
+        )
         self.tracing = tracing
         self.request_log.listeners[:0] = [self._count]
         self.upstreams: Upstreams = upstreams or Upstreams(config)
@@ -269,6 +273,7 @@ class Gateway:
             ),
             self._store_watch,
             self._cache_watch,
+            self._memory,
             SearchTool(config.web_search, os.environ) if config.web_search is not None else None,
         )
 
@@ -524,11 +529,21 @@ class Gateway:
             return
         if request.method == "POST":
             request.body = await read_body(request, settings.max_body_bytes)
-            request.values = await offloading.count_values(request.body)
+            request.values = await self._count_values(endpoint, request)
             request.hold(VALUE_BYTES * request.values)
             if not record.request.action.startswith(INSPECTOR):
                 record.arrive(request.body)
         await self._serve_endpoint(endpoint, request, record)
+
+    async def _count_values(self, endpoint: GatewayEndpoint, request: ClientRequest) -> int:
+        """An upper bound for the JSON values in a body; those of a history that is known are not counted again."""
+        body = request.body
+        if endpoint.action != "generate":
+            return await offloading.count_values(body)
+        memory = request.memory = self._memory.of(request.client)
+        count = memory.count_values(body, endpoint.protocol)
+        memory.values = await offloading.count_values(body) if count is None else count
+        return memory.values
 
     async def _serve_endpoint(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
         assert self._services is not None and self._information is not None  # noqa: S101, PT018 - started
@@ -576,6 +591,7 @@ class Gateway:
                 record.is_purged = True
         self.kept.forget(ids)
         self.feed.drop(ids, client)
+        self._memory.forget(client)
 
     def _place(self, record: RequestRecord) -> None:
         """Find the conversation of a request that ended, for those who watch."""

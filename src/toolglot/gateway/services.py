@@ -21,6 +21,7 @@ from toolglot.gateway.state.summaries import Summaries
 from toolglot.gateway.state.vault import Vault
 from toolglot.limits import Limits
 from toolglot.masking import KnownSecrets
+from toolglot.translate.request_memory import RequestMemory
 from toolglot.upstream.routing.load_balancing import Rotation
 from toolglot.upstream.routing.router import Router
 
@@ -52,5 +53,7 @@ class Services(Struct, frozen=True):
     meter: Meter
     store_watch: StoreWatch
     cache_watch: CacheWatch
+    memory: RequestMemory
+    """The last requests of the clients, so that what was read once is not read again."""
     search: SearchTool | None = None
     """Searches the web for upstreams that have no search of their own."""

@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Conversation, Failure, Reply, forms
+from toolglot.conversation import Block, Conversation, Failure, Reply, Turn, forms
 from toolglot.conversation.embeddings import EmbeddingReply, EmbeddingRequest
 from toolglot.conversation.events import Event
 from toolglot.conversation.forms import FormLibrary, FormLoader, FormStruct
@@ -36,6 +36,7 @@ from toolglot.profiles.loader import PROTOCOLS
 from toolglot.profiles.rules import ContextRules
 from toolglot.protocols.context_form import ContextForm
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.fields.turn_parts import TurnParts
 from toolglot.protocols.fields.web_search import SearchCodec
 from toolglot.protocols.framing.event_builder import EventBuilder
 from toolglot.protocols.framing.text_frames import Frame, Framer
@@ -198,6 +199,18 @@ class Codec:
         self.request: RequestCodec = cast("RequestCodec", load("request"))
         self.reply: ReplyCodec = cast("ReplyCodec", load("reply"))
         self.errors: ErrorCodec = cast("ErrorCodec", load("errors"))
+
+    @cached_property
+    def turn_parts(self) -> TurnParts | None:
+        """Splits a list of turns into parts that are read alike by themselves; None: not known of the protocol."""
+        parts: TurnParts | None = getattr(self.request, "turn_parts", None)
+        return parts
+
+    @cached_property
+    def write_turns(self) -> Callable[[Iterable[Turn], Profile], list[Fields]] | None:
+        """Writes the items of `turns`, where what a turn becomes does not depend on others; None: not known."""
+        write: Callable[[Iterable[Turn], Profile], list[Fields]] | None = getattr(self.request, "write_turns", None)
+        return write
 
     @cached_property
     def leniency(self) -> Leniency:

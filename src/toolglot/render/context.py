@@ -9,6 +9,7 @@ from toolglot.conversation import Extra, Form, Issuer, ToolSpec, Turn
 from toolglot.conversation.cache_markers import marker_fields, why_no_markers
 from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Action, Entry, Fault, Gravity, gravity_of
+from toolglot.conversation.turn_memo import TurnMemo
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.turn_facts import TurnFacts
@@ -41,6 +42,7 @@ class RenderContext:
         "is_native",
         "keeps_items",
         "loading",
+        "memo",
         "policy",
         "profile",
         "source",
@@ -75,6 +77,8 @@ class RenderContext:
         """How many cache markers the conversation has, if they are carried to a target that has them."""
         self.has_placed_markers: bool = False
         """Whether cache markers were added that the client did not set."""
+        self.memo: TurnMemo | None = None
+        """What became of the turns in earlier requests of the same session, if that is remembered."""
         self._facts: TurnFacts | None = None
 
     def facts(self, turns: tuple[Turn, ...]) -> TurnFacts:

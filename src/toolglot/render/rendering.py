@@ -44,6 +44,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Conversation, Issuer, Options, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.conversation.ids import Projection
 from toolglot.conversation.report import Entry, Ids, join_alike
+from toolglot.conversation.turn_memo import TurnMemo
 from toolglot.errors import EmptyConversationError, LimitError, ModelProtocolError, RenderError, quote
 from toolglot.history.intake import Intake
 from toolglot.history.well_formed import WellFormedTurns, well_formed_turns
@@ -95,6 +96,8 @@ class Rendered(Struct, frozen=True):
     """Whether every turn, tool and setting is the original object."""
     names: WellFormedTurns | None = None
     """Maps native ids to canonical ones, if the passes used the native ones."""
+    is_plain: bool = False
+    """Whether no pass ran, since the target accepts the turns as they are."""
     has_placed_markers: bool = False
     """Whether cache markers were added that the client did not set."""
 
@@ -123,6 +126,7 @@ def render(
     destination: Issuer | None = None,
     is_continued: bool = False,
     shortcuts: bool = True,
+    memo: TurnMemo | None = None,
 ) -> Rendered:
     """Render a conversation for a target.
 
@@ -131,8 +135,10 @@ def render(
     destination: the endpoint and account that it goes to.
     is_continued: whether the provider has stored the turns before these.
     shortcuts: False runs every pass, even if none has anything to do.
+    memo: what became of the turns in earlier requests of the same session.
     """
     ctx = RenderContext(profile, policy, source, destination)
+    ctx.memo = memo
     profile = ctx.profile
     if not conversation.turns and not is_continued and (profile.turns.required or not ctx.is_native):
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
@@ -203,7 +209,9 @@ def render(
         if any(entry.turn_key or entry.call_ids for entry in entries):
             locator = _EntryLocator(names, kept_turns)
             entries = tuple([locator.locate(entry) for entry in entries])
-    return Rendered(rendered, entries, table, projection, is_unchanged, names, ctx.has_placed_markers)
+    return Rendered(
+        rendered, entries, table, projection, is_unchanged, names, plain is not None, ctx.has_placed_markers
+    )
 
 
 def _fit_tools_and_choice(

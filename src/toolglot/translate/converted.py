@@ -35,10 +35,14 @@ class Converted:
     """
 
     def __init__(self, body: Fields, report: Report, *, data: bytes | None = None) -> None:
-        self.body = body
+        self._body = body
         self.report = report
         self._data = data
         """The original bytes if nothing changed; otherwise written when first needed."""
+
+    @property
+    def body(self) -> Fields:
+        return self._body
 
     @property
     def data(self) -> bytes:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from toolglot import dialects, jsontext, profiles
@@ -29,6 +30,7 @@ from toolglot.conversation import (
 )
 from toolglot.conversation.report import Entry, Report
 from toolglot.conversation.tool_memory import ToolMemory, tools_json
+from toolglot.conversation.turn_memo import TurnMemo
 from toolglot.errors import EmptyConversationError, InputError, StoredHistoryError, quote
 from toolglot.history.history import History
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -55,6 +57,7 @@ from toolglot.translate.converted import (
     profile_named,
 )
 from toolglot.translate.reply_head import ReplyHead
+from toolglot.translate.request_memory import ClientRequests
 from toolglot.translate.request_reading import decode_request, decode_split_request, modernise
 from toolglot.translate.web_search import search_for_target
 
@@ -65,6 +68,17 @@ _SETTINGS: Final = frozenset(
     }
 )
 """Settings of a request that continues a stored history. The other fields are its content."""
+
+
+class WrittenTurns(Struct, frozen=True):
+    """A body whose turns are JSON already."""
+
+    field: str
+    """The field that holds the turns."""
+    rest: Fields
+    """The body, in whose order the field is, without turns."""
+    text: bytes
+    """The list of turns."""
 
 
 class ConvertedRequest(Converted):
@@ -89,8 +103,12 @@ class ConvertedRequest(Converted):
         rendered: Rendered,
         data: bytes | None,
         wants_usage: bool = False,
+        written: WrittenTurns | None = None,
+        make_body: Callable[[], Fields] | None = None,
     ) -> None:
         super().__init__(body, report, data=data)
+        self._written = written
+        self._make_body = make_body
         self.source = source
         self.target = target
         self.rendered = rendered
@@ -103,8 +121,18 @@ class ConvertedRequest(Converted):
         self.head: ReplyHead | None = None
         """What the reply says before the provider's own words."""
 
+    @property
+    def body(self) -> Fields:
+        """The request as an object."""
+        if self._make_body is not None:
+            self._body, self._make_body = self._make_body(), None
+        return self._body
+
     def _encode(self) -> bytes:
-        body = self.body
+        if self._written is not None:
+            body = {**self._written.rest, self._written.field: Raw(self._written.text)}
+        else:
+            body = self.body
         known = tools_json(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
         return encode_body(body if known is None else {**body, "tools": known})
 
@@ -169,11 +197,12 @@ def read_request(
     policy: Policy = DEFAULT_POLICY,
     overrides: Overrides | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    memory: ToolMemory | None = None,
+    memory: ToolMemory | ClientRequests | None = None,
 ) -> ReceivedRequest:
     """Read a client's request once, before its target is chosen. The settings are those of `convert`.
 
-    memory: of the tools of earlier requests, for who keeps what comes of them (`conversation/tool_memory.py`).
+    memory: of earlier requests of the same client, or of their tools only, for who keeps to itself what comes of them
+        (`request_memory.py`, `conversation/tool_memory.py`).
 
     received = toolglot.read_request(body, source="anthropic")
     out = received.for_target("openai", model=chosen(received.conversation))
@@ -187,22 +216,67 @@ def read_request(
     check_policy(policy)
     try:
         from_ = profile_named(source, "", overrides, "source")
-        if not get(from_.protocol).has_separate_tools:
-            memory = None
-        if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
-            jsontext.refuse_many_values(body, limits, "$")
-            split = memory.split(body, from_.protocol)
-            if split is not None:
-                # Known tools were checked when they were first seen.
-                jsontext.refuse_deep(body, split.fields if split.tools is None else split.rest, limits, "$")
-                conversation, fixes = decode_split_request(split, from_, policy)
-                return ReceivedRequest(body, split.fields, conversation, fixes, from_, policy, overrides)
-        reading: list[str] = []
-        fields = parse_body(body, limits, reading)
-        conversation, fixes = decode_request(fields, from_, policy)
-        return ReceivedRequest(body, fields, conversation, fixes, from_, policy, overrides, reading=tuple(reading))
+        if isinstance(memory, ClientRequests) and isinstance(body, bytes):
+            known = read_continued(body, memory, source=source, policy=policy, overrides=overrides, limits=limits)
+            return known or _read_and_remember(body, memory, from_, policy, overrides, limits)
+        return _read_new(body, memory if isinstance(memory, ToolMemory) else None, from_, policy, overrides, limits)
     except RecursionError:
         raise depth_error() from None
+
+
+def read_continued(
+    body: bytes,
+    memory: ClientRequests,
+    *,
+    source: str,
+    policy: Policy = DEFAULT_POLICY,
+    overrides: Overrides | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ReceivedRequest | None:
+    """A request that continues one of the client's last ones; None if it has to be read as a whole (`read_request`)."""
+    from_ = profile_named(source, "", overrides, "source")
+    read = memory.read(body, from_, policy, limits)
+    if read is None:
+        return None
+    return ReceivedRequest(
+        body, read.fields, read.conversation, [], from_, policy, overrides, has_unique_keys=True, memo=read.memo
+    )
+
+
+def _read_and_remember(
+    body: bytes, memory: ClientRequests, source: Profile, policy: Policy, overrides: Overrides | None, limits: Limits
+) -> ReceivedRequest:
+    """A request that is read as a whole, and remembered."""
+    received = _read_new(body, memory.tools, source, policy, overrides, limits)
+    if received.is_as_written and memory.remember(body, received.fields, received.conversation, source):
+        received.has_unique_keys = True
+        received.use_memo(memory.memo)
+    return received
+
+
+def _read_new(
+    body: Body,
+    memory: ToolMemory | None,
+    source: Profile,
+    policy: Policy,
+    overrides: Overrides | None,
+    limits: Limits,
+) -> ReceivedRequest:
+    """A request that is read as a whole, but for tools that are known."""
+    if not get(source.protocol).has_separate_tools:
+        memory = None
+    if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
+        jsontext.refuse_many_values(body, limits, "$")
+        split = memory.split(body, source.protocol)
+        if split is not None:
+            # Known tools were checked when they were first seen.
+            jsontext.refuse_deep(body, split.fields if split.tools is None else split.rest, limits, "$")
+            conversation, fixes = decode_split_request(split, source, policy)
+            return ReceivedRequest(body, split.fields, conversation, fixes, source, policy, overrides)
+    reading: list[str] = []
+    fields = parse_body(body, limits, reading)
+    conversation, fixes = decode_request(fields, source, policy)
+    return ReceivedRequest(body, fields, conversation, fixes, source, policy, overrides, reading=tuple(reading))
 
 
 class ReceivedRequest:
@@ -229,8 +303,12 @@ class ReceivedRequest:
         overrides: Overrides | None,
         *,
         reading: tuple[str, ...] = (),
+        has_unique_keys: bool = False,
+        memo: TurnMemo | None = None,
     ) -> None:
         self.fields = fields
+        self.has_unique_keys: bool = has_unique_keys
+        """Whether it is known that no object of the body has a key twice."""
         self.continues: str | None = continued_by(fields, source.protocol)
         """The field that refers to a history which only the provider has; None if the request holds its history."""
         self.conversation: Conversation = conversation
@@ -242,6 +320,16 @@ class ReceivedRequest:
         self._source = source
         self._policy = policy
         self._overrides = overrides
+        self._memo = memo
+
+    def use_memo(self, memo: TurnMemo | None) -> None:
+        """Use what became of the turns in earlier requests of the same session."""
+        self._memo = memo
+
+    @property
+    def is_as_written(self) -> bool:
+        """Whether nothing had to be changed to read the body."""
+        return not self._reading and not self._fixes
 
     @property
     def original(self) -> Conversation:
@@ -321,6 +409,7 @@ class ReceivedRequest:
                 keeps_items=stored,
                 destination=destination,
                 is_continued=continued is not None,
+                memo=self._memo,
             )
         except EmptyConversationError as error:  # the field that the client wrote
             path = f"$.{get(from_.protocol).turns}"
@@ -340,14 +429,18 @@ class ReceivedRequest:
             rendered.is_unchanged and conversation is self._original and not prompted and not self._fixes and not modern
         )
         is_same = from_.protocol == to.protocol and named == conversation.model and is_kept
-        written = fields
-        if not is_same:
+        written, turns, make_body = fields, None, None
+        if from_.protocol != to.protocol and self._memo is not None and rendered.is_plain:
+            turns = _write_known_turns(sent, to, policy, self._memo)
+        if turns is not None:
+            written, make_body = turns.rest, functools.partial(_encode_request, sent, to, policy)
+        elif not is_same:
             written = _encode_request(sent, to.as_known() if from_.name == to.name else to, policy)
         if from_.protocol == to.protocol:
             is_same = written == fields
             written = fields if is_same else _ordered_like(fields, written)
         reading = None
-        if not is_same or type(self._body) is not bytes:
+        if not self.has_unique_keys and (not is_same or type(self._body) is not bytes):
             reading = functools.partial(_changed_in_reading, self._body, fields, self._reading, to, policy)
         if from_.protocol != to.protocol or self._fixes:  # fixed bodies may hold the forms of other protocols
             reported += _report_unwritten(sent, to, policy)
@@ -359,6 +452,8 @@ class ReceivedRequest:
             rendered=rendered,
             data=self._body if is_same and isinstance(self._body, bytes) else None,
             wants_usage=_asks_for_usage(self._original, from_),
+            written=turns,
+            make_body=make_body,
         )
 
 
@@ -534,6 +629,25 @@ def _encode_request(conversation: Conversation, target: Profile, policy: Policy)
     if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
         body["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}}
     return body
+
+
+def _write_known_turns(
+    conversation: Conversation, target: Profile, policy: Policy, memo: TurnMemo
+) -> WrittenTurns | None:
+    """The body with turns of which most were written before; None if the protocol or the policy needs them together."""
+    write, field = codec(target.protocol).write_turns, get(target.protocol).turns
+    if write is None or policy.responses_id_style == "clasp":
+        return None
+
+    def text_of(turn: Turn) -> bytes:
+        return msgspec.json.encode(write([turn], target))[1:-1]
+
+    try:
+        texts = memo.each(("text", target.name, target.model, id(target)), conversation.turns, text_of)
+    except (TypeError, ValueError, RecursionError):
+        return None  # the whole body is written, and what is wrong with it reported
+    rest = _encode_request(replace(conversation, turns=()), target, policy)
+    return WrittenTurns(field, rest, b"[%b]" % b",".join(filter(None, texts)))
 
 
 def _ordered_like(fields: Fields, written: Fields) -> Fields:

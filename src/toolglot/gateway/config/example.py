@@ -37,6 +37,7 @@ _HEAD: Final = """\
 #drain_seconds = 30                       # how long open responses continue when the gateway stops
 #websocket_minutes = 60                   # how long a WebSocket may last; 0: none
 #websocket_memory_bytes = 67108864        # bytes of conversations that WebSockets keep in memory
+#request_memory_bytes = 67108864         # bytes of the last requests, whose histories are not read again; 0: none
 #cache_keys = true                        # name sessions to upstreams that keep prompt caches by a key
 #log = "text"                             # or "json", "off"
 #reports = 500                            # how many requests /toolglot/requests keeps

@@ -227,6 +227,16 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             "not send them again. A client whose conversation was forgotten sends it again.",
         ),
     ] = 64 * 1024 * 1024
+    request_memory_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1 << 40,
+            title="a whole number from 0",
+            description="The maximum size of the [last requests](operations.md#repeated-histories) that each worker "
+            "keeps in memory, so that the history that an agent sends with every turn is not read again; 0: none.",
+        ),
+    ] = 64 * 1024 * 1024
     cache_keys: Annotated[
         bool,
         Meta(

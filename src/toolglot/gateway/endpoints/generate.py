@@ -19,7 +19,6 @@ import msgspec
 from toolglot.conversation import Failure, Reply
 from toolglot.conversation.plausible_usage import COUNTS, IMPLAUSIBLE, plausible_usage, with_cached_input
 from toolglot.conversation.report import Entry
-from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.endpoints.body_fields import refuse_second_model
@@ -42,6 +41,7 @@ from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, Middlew
 from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, following_routes, in_step
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
+from toolglot.jsontext import count_marks
 from toolglot.middleware import Request
 from toolglot.protocols.base import ArrayWriter, codec, get
 from toolglot.protocols.errors.failures import ProviderError, from_reply_limit
@@ -50,7 +50,7 @@ from toolglot.protocols.openai_responses.envelope import fill_missing, settings_
 from toolglot.store import StoreError
 from toolglot.translate.converted import parse_body
 from toolglot.translate.replies import ConvertedReply, convert_reply
-from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_request
+from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_continued, read_request
 from toolglot.translate.streams import StreamTranslator
 from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.failover import failover_entry
@@ -64,8 +64,8 @@ Fields = dict[str, Any]
 T = TypeVar("T")
 
 _counts_of: Final = attrgetter(*COUNTS)
-_MEMORY: Final = ToolMemory()
-"""The tools of all clients. A client can learn from it only that another has sent the same tools."""
+_BYTES_A_KNOWN_VALUE: Final = 1024
+"""The work on a known history counts as one value for so many of its bytes: it is rendered, but not read."""
 
 _HEADER_WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -100,6 +100,7 @@ class ModelRequest:
         self._call = UpstreamCall(services, endpoint, request, record)
         self._compactor = Compactor(services, endpoint, request, record, self._call, self)
         self._searcher = Searcher(services, endpoint, request, record, self._call, self)
+        self._memory = request.memory or services.memory.of(request.client)
         self._fields: Fields = {}
         """The request as the client sent it."""
         self._middleware_request: Request | None = None
@@ -168,6 +169,8 @@ class ModelRequest:
         if await self._searcher.serve(received, upstream, route.model, entries):
             return
         exchange = await self._call.call(received, upstream, route.model, entries)
+        if exchange.out.rendered.is_plain:
+            self._memory.note_plain()
         await self._call.use(exchange, self._send_stream if exchange.out.stream else self._send_reply)
 
     async def _begin_background(self, received: ReceivedRequest, route: Route) -> None:
@@ -196,8 +199,11 @@ class ModelRequest:
 
     async def _prepare(self, *, is_used: bool = True) -> tuple[ReceivedRequest, Sequence[Route]]:
         """The request as it is to be sent, and the routes, in the order in which they are tried."""
-        received = await self._call.offload(self._read_body)
-        refuse_second_model(self._request.body, received.fields, self._services.limits)
+        received = await self._read_continued()
+        if received is None:
+            received = await self._call.offload(self._read_body)
+        body = b"" if received.has_unique_keys else self._request.body
+        refuse_second_model(body, received.fields, self._services.limits)
         self._fields = received.fields
         if self._is_responses and self._request.is_background:
             self._fields = {**received.fields, "background": True}
@@ -218,6 +224,30 @@ class ModelRequest:
             routes = self._choose_routes(received)
         return received, routes
 
+    async def _read_continued(self) -> ReceivedRequest | None:
+        """The request, if it continues one of the client's last ones: then only what is new is read."""
+        body = self._request.body
+        new = None if self._endpoint.is_hosted else self._memory.new_text(body, self._endpoint.protocol)
+        if new is None:
+            return None
+        text, is_plain = new
+        values = count_marks(text) + len(body) // _BYTES_A_KNOWN_VALUE
+        received = await offloading.run(values, len(text), lambda: self._continued(body))
+        if received is not None and is_plain:
+            self._call.values, self._call.size = values, len(text)
+        return received
+
+    def _continued(self, body: bytes) -> ReceivedRequest | None:
+        received = read_continued(
+            body,
+            self._memory,
+            source=self._endpoint.source,
+            policy=self._config.policy,
+            overrides=self._config.overrides,
+            limits=self._services.limits,
+        )
+        return None if received is None else self._addressed(received)
+
     def _read_body(self) -> ReceivedRequest:
         """The request as the client sent it; one for a cloud that hosts the protocol, as one for its own provider."""
         body = self._request.body
@@ -232,8 +262,12 @@ class ModelRequest:
             policy=self._config.policy,
             overrides=self._config.overrides,
             limits=self._services.limits,
-            memory=_MEMORY,
+            memory=self._memory,
         )
+        return self._addressed(received)
+
+    def _addressed(self, received: ReceivedRequest) -> ReceivedRequest:
+        """The request with the model and the kind of reply that its path names."""
         wants = self._endpoint.stream
         if wants is None and self._endpoint.streams_by_default and received.conversation.options.stream is None:
             wants = True

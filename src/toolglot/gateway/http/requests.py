@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 
 from toolglot.conversation import Failure, FailureKind
 from toolglot.protocols.errors.failures import ProviderError
+from toolglot.translate.request_memory import ClientRequests
 
 if TYPE_CHECKING:
     from toolglot.gateway.http.body_budget import BodyShare
@@ -108,7 +109,7 @@ class ClientRequest:
 
     __slots__ = (
         *("accept_socket", "body", "channel", "client", "header_bytes", "headers", "id", "is_background", "is_warm_up"),
-        *("method", "path", "query", "raw_path", "raw_query", "replay_of", "share", "socket", "values"),
+        *("memory", "method", "path", "query", "raw_path", "raw_query", "replay_of", "share", "socket", "values"),
     )
 
     def __init__(
@@ -135,6 +136,8 @@ class ClientRequest:
         self.body = b""
         self.client = ""
         """The client: a hash of its key, never the key."""
+        self.memory: ClientRequests | None = None
+        """What is remembered of the client's last requests, if it is a request for a model."""
         self.values: int = 0
         """An upper bound for the number of JSON values in the body, which shows how much work it is."""
         self.share: BodyShare | None = None

@@ -31,6 +31,7 @@ from toolglot.gateway.observability.report_counts import MANY, entry_counts, rul
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.masking import mask
 from toolglot.profiles import Overrides
+from toolglot.translate.request_memory import RequestMemory
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 MAX_SERIES: Final = 2_000
@@ -156,6 +157,18 @@ BODY_REFUSALS: Final = Family(
     "counter",
     "Requests that got a 503 because bodies had reached `max_bytes_in_flight`.",
 )
+READ: Final = Family(
+    "toolglot_request_bytes_total",
+    "counter",
+    "Bytes of requests. how: `known`, the same client sent them before, and they were not read again; `new`, they "
+    "were read.",
+    ("how",),
+)
+MEMORY: Final = Family(
+    "toolglot_request_memory_bytes",
+    "gauge",
+    "Estimated size of the last requests in memory, limited by `request_memory_bytes`.",
+)
 BUILD: Final = Family("toolglot_build_info", "gauge", "Always 1.", ("version", "python"))
 UPTIME: Final = Family("toolglot_uptime_seconds", "gauge", "Time since the gateway started.")
 CPU: Final = Family("process_cpu_seconds_total", "counter", "CPU time of the process, user and system.")
@@ -168,7 +181,22 @@ STARTED: Final = Family("process_start_time_seconds", "gauge", "When the gateway
 FAMILIES: Final = (
     *(REQUESTS, REFUSALS, TOKENS, CACHE_LOST, CACHE_LOST_DOLLARS, REPAIRS, REPLY_CHANGES, ERRORS, RETRIES),
     *(ADDED, FIRST_BYTE, DURATION, OPEN, STREAMS),
-    *(VAULT, STORE, BODY_BYTES, BODY_REFUSALS, BUILD, UPTIME, CPU, RESIDENT, VIRTUAL, OPEN_FDS, MAX_FDS, STARTED),
+    *(
+        VAULT,
+        STORE,
+        BODY_BYTES,
+        BODY_REFUSALS,
+        READ,
+        MEMORY,
+        BUILD,
+        UPTIME,
+        CPU,
+        RESIDENT,
+        VIRTUAL,
+        OPEN_FDS,
+        MAX_FDS,
+        STARTED,
+    ),
 )
 """All, in the order in which they are written."""
 
@@ -304,8 +332,10 @@ class Metrics:
         overrides: Callable[[], Overrides | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         budget: BodyBudget | None = None,
+        memory: RequestMemory | None = None,
     ) -> None:
         self._budget = budget
+        self._memory = memory
         self._overrides = overrides
         self._clock = clock
         self._began = clock()
@@ -453,6 +483,10 @@ class Metrics:
         written = {metric.family.name: [*metric.lines()] for metric in self._counted()}
         single = {**self._gauges(), **process(self._started)}
         written |= {name: [_line(name, (), (), number)] for name, number in single.items()}
+        memory = self._memory
+        if memory is not None:
+            read = {"known": memory.known_bytes, "new": memory.new_bytes}
+            written[READ.name] = [_line(READ.name, READ.labels, (how,), count) for how, count in read.items()]
         found = {"hit": vault_hits, "miss": vault_misses}
         written[VAULT.name] = [_line(VAULT.name, VAULT.labels, (name,), count) for name, count in found.items()]
         written[BUILD.name] = [_line(BUILD.name, BUILD.labels, (__version__, platform.python_version()), 1)]
@@ -478,6 +512,7 @@ class Metrics:
             UPTIME.name: round(self._clock() - self._began, 3),
             BODY_BYTES.name: self._budget.used if self._budget is not None else 0,
             BODY_REFUSALS.name: self._budget.refused if self._budget is not None else 0,
+            MEMORY.name: self._memory.size if self._memory is not None else 0,
         }
 
 

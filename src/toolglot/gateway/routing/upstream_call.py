@@ -82,7 +82,9 @@ class UpstreamCall:
         self._request = request
         self._record = record
         self.values = request.values
-        """The number of JSON values in the request."""
+        """The number of JSON values in the request that are worked on: fewer if its beginning is known."""
+        self.size = len(request.body)
+        """The bytes of the request that are worked on."""
         self.source: Profile = self.profile(endpoint.source)
         """The profile of the client's protocol."""
         self.original = _EMPTY
@@ -220,11 +222,11 @@ class UpstreamCall:
     @property
     def is_much(self) -> bool:
         """Whether the client's request is worked on in a thread."""
-        return offloading.is_much(self.values, len(self._request.body))
+        return offloading.is_much(self.values, self.size)
 
     async def offload(self, work: Callable[[], T]) -> T:
         """Run work on the client's request, in a thread if there is much to do."""
-        return await offloading.run(self.values, len(self._request.body), work)
+        return await offloading.run(self.values, self.size, work)
 
     def _render(
         self,

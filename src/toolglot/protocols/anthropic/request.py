@@ -51,6 +51,7 @@ from toolglot.protocols.fields.reading import (
     with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.fields.turn_parts import one_by_one
 
 _BODY = frozenset(
     {"model", "messages", "system", "tools", "tool_choice", "max_tokens", "temperature", "top_p", "top_k"}
@@ -79,6 +80,9 @@ _SAMPLING: Final = {
     "top_k": "top_k",
     "stop": "stop_sequences",
 }
+
+
+turn_parts: Final = one_by_one
 
 
 @from_root

@@ -50,6 +50,7 @@ from toolglot.protocols.fields.reading import (
     without_empty,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.fields.turn_parts import one_by_one
 
 _BODY = frozenset({"modelId", "messages", "system", "inferenceConfig", "toolConfig"})
 _OWN: Final = (model_options.FIELDS, model_options.CONFIG)
@@ -67,6 +68,9 @@ _SCHEMA = frozenset({"json"})
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
 _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "any": "required", "tool": "named"}
 _CHOICES_BACK: Final = {**{mode: written for written, mode in _CHOICES.items()}, "allowed": "auto"}
+
+
+turn_parts: Final = one_by_one
 
 
 @from_root

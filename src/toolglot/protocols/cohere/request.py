@@ -32,6 +32,7 @@ from toolglot.protocols.fields.reading import (
     without_empty,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.fields.turn_parts import one_by_one
 
 _SAMPLING: Final = {
     "max_tokens": "max_tokens",
@@ -52,6 +53,9 @@ _SCHEMAS: Final = ("json_schema", "schema")
 _CHOICES: Final[dict[str, ChoiceMode]] = {"REQUIRED": "required", "NONE": "none"}
 _CHOICES_BACK: Final[dict[ChoiceMode, str]] = {"required": "REQUIRED", "named": "REQUIRED", "none": "NONE"}
 _MODES: Final[dict[str, ReasoningMode]] = {"enabled": "on", "disabled": "off"}
+
+
+turn_parts: Final = one_by_one
 
 
 @from_root

@@ -33,6 +33,7 @@ from toolglot.protocols.fields.reading import (
     type_error,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.fields.turn_parts import one_by_one
 from toolglot.protocols.gemini.blocks import (
     content_form,
     in_camel,
@@ -91,6 +92,9 @@ _MODES_BACK: Final[dict[ChoiceMode, str]] = {
 }
 _JSON: Final = "application/json"
 _EXACT: Final = 2**53
+
+
+turn_parts: Final = one_by_one
 
 
 @from_root

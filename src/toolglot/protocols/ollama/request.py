@@ -23,6 +23,7 @@ from toolglot.protocols.fields.reading import (
     without_empty,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.fields.turn_parts import one_by_one
 from toolglot.protocols.ollama.form import PROTOCOL, OllamaRequest, OllamaTool
 from toolglot.protocols.ollama.messages import read_message, write_turn
 
@@ -40,6 +41,9 @@ _SAMPLING: Final = {
 _OPTIONS = frozenset(_SAMPLING.values())
 _NOTHING: Final = OllamaRequest()
 _WHOLE: Final = ("top_k", "num_predict", "seed")
+
+
+turn_parts: Final = one_by_one
 
 
 @from_root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from toolglot.conversation import (
     Sampling,
     ToolChoice,
     ToolSpec,
+    Turn,
 )
 from toolglot.conversation.tool_memory import encode_tools
 from toolglot.errors import InputError
@@ -36,6 +38,7 @@ from toolglot.protocols.fields.reading import (
     with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.fields.turn_parts import one_by_one
 from toolglot.protocols.openai_chat.form import MODE_UNSET, PROTOCOL, ChatChoice, ChatOutput, ChatRequest
 from toolglot.protocols.openai_chat.messages import read_message, style_of, write_turn
 from toolglot.protocols.openai_chat.reasoning import read_reasoning, reasoning_fields, write_reasoning
@@ -71,6 +74,9 @@ _SAMPLING: Final = {
     "frequency_penalty": "frequency_penalty",
 }
 _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+
+
+turn_parts: Final = one_by_one
 
 
 @from_root
@@ -206,13 +212,9 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
 
     Hosts differ in how they want some of it: the profile of the target says how.
     """
-    style = style_of(profile)
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
-    messages: list[Fields] = []
-    for turn in conversation.turns:
-        write_turn(turn, messages, style)
-    body["messages"] = messages
+    body["messages"] = write_turns(conversation.turns, profile)
     tools = encode_tools(conversation.tools, PROTOCOL, _write_tools)
     form = conversation.form if type(conversation.form) is ChatRequest else _PLAIN
     if tools or form.has_empty_tools:
@@ -229,6 +231,15 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if options.user is not None:
         body["user"] = options.user
     return with_extra(body, conversation.extra, PROTOCOL)
+
+
+def write_turns(turns: Iterable[Turn], profile: Profile | None) -> list[Fields]:
+    """The messages of turns; those of a turn are the same whatever is before and behind it."""
+    style = style_of(profile)
+    messages: list[Fields] = []
+    for turn in turns:
+        write_turn(turn, messages, style)
+    return messages
 
 
 def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 from msgspec.structs import replace
@@ -126,6 +126,31 @@ def read_items(items: list[Any]) -> list[Turn]:
     if not _TYPED.isdisjoint([item.get("type") for item in items]):
         turns = _match_typed_outputs(turns, items)
     return _joined_runs(turns)
+
+
+def split_items(items: Sequence[Fields], turns: Sequence[Turn]) -> list[tuple[int, int]] | None:
+    """Parts of a list of items that are read alike by themselves: each ends with an item that is not of the model's
+    side. None where items depend on others (`_match_typed_outputs`)."""
+    if not _TYPED.isdisjoint([item.get("type") for item in items]):
+        return None
+    item_ends = [index for index, fields in enumerate(items, 1) if _speaker(fields) != "assistant"]
+    turn_ends = [index for index, turn in enumerate(turns, 1) if turn.role != "assistant"]
+    if len(item_ends) != len(turn_ends):
+        return None
+    starts = zip((0, *item_ends), (0, *turn_ends), strict=True)
+    ends = zip(item_ends, turn_ends, strict=True)
+    return [(item - begun, turn - spoken) for (begun, spoken), (item, turn) in zip(starts, ends, strict=False)]
+
+
+def _speaker(fields: Fields) -> Role:
+    kind = _kind(fields)
+    if kind == "message":
+        return one_of(fields, "role", _ROLES)
+    if kind in _OUTPUTS:
+        return "tool"
+    if kind == _ADDITIONAL and type(fields.get("tools")) is list:
+        return "developer"
+    return "user" if kind == _AGENT_MESSAGE else _side(fields, kind)
 
 
 def _match_typed_outputs(turns: list[Turn], items: list[Fields]) -> list[Turn]:

@@ -51,7 +51,7 @@ from toolglot.protocols.openai_responses.form import (
     ResponsesReasoning,
     ResponsesRequest,
 )
-from toolglot.protocols.openai_responses.items import ItemWriter, read_items
+from toolglot.protocols.openai_responses.items import ItemWriter, read_items, split_items
 from toolglot.protocols.openai_responses.tools import read_tools, write_tools
 
 _BODY = frozenset(
@@ -74,6 +74,9 @@ _FORMATS_BACK: Final = {kind: written for written, kind in _FORMATS.items()}
 def stores_answers(extra: Extra | None) -> bool:
     """Whether the provider stores its replies, so that an item can be sent by its id alone. That is the default."""
     return extra is None or extra.get(PROTOCOL, {}).get("store") is not False
+
+
+turn_parts: Final = split_items
 
 
 @from_root

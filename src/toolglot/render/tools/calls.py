@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import RAW_ARGUMENTS, Block, ToolCall, ToolResult, Turn
 from toolglot.conversation.ids import Projection
+from toolglot.conversation.turn_memo import each_turn
 from toolglot.errors import quote
 from toolglot.jsontext import compact, duplicate_keys
 from toolglot.render.context import RenderContext
@@ -53,7 +54,10 @@ def emit_calls(
         if swapped is not None:
             ctx.has_new_ids = list(swapped) != list(swapped.values())
             ctx.has_errors = any(map(_IS_ERROR, plain.results))
-            return [_swap_ids(turn, swapped) for turn in turns] if ctx.has_new_ids else turns
+            if not ctx.has_new_ids:
+                return turns
+            # A swapped id follows from the id and the new prefix.
+            return each_turn(ctx.memo, ("ids", projection.prefix), turns, lambda turn: _swap_ids(turn, swapped))
     else:
         _assign_all(turns, projection)
     emitter = _Emitter(table, projection, OmittedIds(turns, ctx), ctx)
