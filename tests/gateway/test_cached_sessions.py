@@ -33,6 +33,7 @@ ABOUT = "Reads a file."
 OPENROUTER = '[upstreams.openrouter]\nurl = "{url}"\nkey_env = "SIMULATED_KEY"'
 TARGETS = {
     "anthropic": "anthropic/claude-opus-5",
+    "vertex_claude": "vertex_claude/claude-opus-5",
     "bedrock": "bedrock/anthropic.claude-opus-5-v1:0",
     "openrouter": "openrouter/anthropic/claude-opus-5",
     "openai_chat": "openai_chat/gpt-4.1",

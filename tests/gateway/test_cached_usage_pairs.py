@@ -22,6 +22,7 @@ from toolglot.simulator.serving import Server
 LONG = "A long instruction that stays the same from one request to the next. " * 500
 TARGETS = {
     "anthropic": "anthropic/claude-opus-5",
+    "vertex_claude": "vertex_claude/claude-opus-5",
     "bedrock": "bedrock/anthropic.claude-opus-5-v1:0",
     "openrouter": "openrouter/anthropic/claude-opus-5",
     "openai_chat": "openai_chat/gpt-4.1",

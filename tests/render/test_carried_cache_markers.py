@@ -25,7 +25,9 @@ BEDROCK = ("bedrock", "anthropic.claude-opus-5-v1:0")
 NOVA = ("bedrock", "amazon.nova-pro-v1:0")
 OPENROUTER = ("openrouter", "anthropic/claude-opus-5")
 GEMINI = ("openrouter", "google/gemini-2.5-pro")
-MARKED = (CLAUDE, BEDROCK, NOVA, OPENROUTER, GEMINI)
+VERTEX = ("vertex_claude", "claude-opus-5")
+OLD_VERTEX = ("vertex_claude", "claude-3-5-sonnet-v2@20241022")
+MARKED = (CLAUDE, BEDROCK, NOVA, OPENROUTER, GEMINI, VERTEX, OLD_VERTEX)
 """Targets that have markers."""
 UNMARKED = (("openai", "gpt-4.1"), ("gemini", "gemini-2.5-pro"), ("mistral", "mistral-large-latest"), ("cohere", "c"))
 FIELDS = ("cache_control", "cachePoint")
@@ -158,8 +160,17 @@ def bedrock_bodies(draw: st.DrawFn) -> Fields:
     return body
 
 
+@st.composite
+def vertex_bodies(draw: st.DrawFn) -> Fields:
+    """The same at the path of Vertex AI: the model is in the path, the version in the body."""
+    body = draw(claude_bodies())
+    body = {name: value for name, value in body.items() if name not in ("model", "cache_control")}
+    return {"anthropic_version": "vertex-2023-10-16", **body}
+
+
 requests = st.one_of(
     st.tuples(st.just("anthropic"), claude_bodies()),
+    st.tuples(st.just("vertex_claude"), vertex_bodies()),
     st.tuples(st.just("openai"), chat_bodies()),
     st.tuples(st.just("bedrock"), bedrock_bodies()),
 )
@@ -262,10 +273,55 @@ def test_claude_code_on_openrouter() -> None:
     assert not [entry for entry in out.report if "cache" in entry.reason]
 
 
-def test_bedrock_and_back_is_the_same() -> None:
-    there = convert(claude(), source="anthropic", target="bedrock", model=BEDROCK[1])
-    back = convert(there.body, source="bedrock", target="anthropic", model=CLAUDE[1])
-    assert prefixes(back.body) == prefixes(claude())
+@pytest.mark.parametrize("there", [BEDROCK, OPENROUTER, VERTEX])
+@pytest.mark.parametrize("back", [CLAUDE, BEDROCK, OPENROUTER, VERTEX])
+def test_markers_come_back_as_they_were(there: tuple[str, str], back: tuple[str, str]) -> None:
+    """Through every host of Claude to every other one, with their times."""
+    body = claude(system=[{"type": "text", "text": "@rules", "cache_control": HOUR}])
+    out = convert(body, source="anthropic", target=there[0], model=there[1])
+    returned = convert(out.data, source=there[0], target=back[0], model=back[1])
+    assert prefixes(returned.body) == prefixes(body)
+    assert lint(returned.body, back[0], model=back[1]) == ()
+
+
+def test_the_marker_of_the_request_itself_is_one_on_its_last_block_at_vertex() -> None:
+    """Only Anthropic chooses by itself where it is."""
+    body = {**claude(), "cache_control": HOUR}
+    del body["system"][0]["cache_control"]
+    del body["messages"][2]["content"][0]["cache_control"]
+    assert [each.rule for each in lint({**vertex(body), "cache_control": HOUR}, *VERTEX)] == [
+        "vertex-claude-refused-fields"
+    ]
+    for out in (
+        convert(body, source="anthropic", target=VERTEX[0], model=VERTEX[1]),
+        repair({**vertex(body), "cache_control": HOUR}, target=VERTEX[0], model=VERTEX[1]),
+    ):
+        assert "cache_control" not in out.body
+        assert [(section, ttl) for section, _, ttl in prefixes(out.body)] == [("results", "1h")]
+
+
+def vertex(body: Fields) -> Fields:
+    """A body of Anthropic as Vertex AI takes it."""
+    plain = {name: value for name, value in body.items() if name not in ("model", "cache_control")}
+    return {"anthropic_version": "vertex-2023-10-16", **plain}
+
+
+@pytest.mark.parametrize(
+    "written", [{"type": "ephemeral", "ttl": 5}, {"type": "ephemeral", "ttl": []}, {"ttl": "1h"}, {}, [], "x", True, 7]
+)
+@pytest.mark.parametrize("target", [CLAUDE, BEDROCK, OPENROUTER, VERTEX])
+def test_a_malformed_marker_of_the_own_client_is_written_anew(target: tuple[str, str], written: Any) -> None:
+    name, model = target
+    if name == "bedrock":
+        body: Fields = {"messages": [{"role": "user", "content": [{"text": "@hi"}, {"cachePoint": written}]}]}
+    else:
+        block = {"type": "text", "text": "@hi", "cache_control": written}
+        body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": [block]}]}
+        body = vertex(body) if name == "vertex_claude" else body
+    out = repair(body, target=name, model=model)
+    assert lint(out.body, name, model=model) == ()
+    assert [words for _, words, _ in prefixes(out.body)] == ["@hi"]
+    assert any("malformed cache marker" in entry.reason for entry in out.report)
 
 
 def test_what_users_of_litellm_write() -> None:

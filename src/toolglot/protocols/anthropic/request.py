@@ -210,14 +210,17 @@ def _read_format(format: Fields) -> OutputFormat:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:
     """A conversation as a request body. What the protocol cannot express is not written.
 
-    The body is the same whatever the profile of the target says.
+    A cloud that hosts the protocol has the model in the path, and the version in the body.
     """
     options = conversation.options
     form = conversation.form if type(conversation.form) is AnthropicRequest else PLAIN_REQUEST
-    body: Fields = {"model": conversation.model} if conversation.model else {}
+    version = profile.request.hosted_version if profile is not None else ""
+    body: Fields = {"model": conversation.model} if conversation.model and not version else {}
+    if version:
+        body["anthropic_version"] = version
     top, turns = _split_system(conversation.turns)
     if top:
         body["system"] = _write_system(top)

@@ -23,10 +23,10 @@ from toolglot.conversation.cache_markers import (
     marked,
     marked_tool,
     marker_in,
+    markers_in_block,
     markers_of,
     marking_of,
     may_have_markers,
-    read_marker,
     takes_marker,
     takes_tool_marker,
     with_field,
@@ -196,15 +196,18 @@ def _count(conversation: Conversation) -> int:
 
 
 def _has_refused_markers(conversation: Conversation, ctx: RenderContext) -> bool:
-    """Whether the target refuses markers of its own client: too many, at the wrong place, or for the wrong time."""
+    """Whether the target refuses markers of its own client: too many, malformed, at the wrong place, or for the
+    wrong time."""
     rules, found = ctx.profile.cache, _native_markers(conversation, ctx.profile.protocol)
     if not found:
         return False
-    if len(found) > rules.max_markers:
+    if len(found) > rules.max_markers or _has_refused_field(conversation, ctx):
         return True
     refuses = ctx.profile.request.unknown_fields == "refused"
     longest = len(rules.ttls)
     for section, marker in found:
+        if marker.is_malformed:
+            return True
         is_result = section == "results" and "messages" in rules.positions  # which none is known to refuse
         if refuses and section not in rules.positions and not is_result:
             return True
@@ -216,6 +219,13 @@ def _has_refused_markers(conversation: Conversation, ctx: RenderContext) -> bool
                 return True
             longest = rank
     return False
+
+
+def _has_refused_field(conversation: Conversation, ctx: RenderContext) -> bool:
+    """Whether the request itself has a marker, where only blocks and tools may have one."""
+    marking = marking_of(ctx.profile.protocol)
+    is_refused = marking is not None and marking.field in ctx.profile.request.refused_fields
+    return is_refused and bool(markers_of(conversation, ctx.profile.protocol))
 
 
 def _native_markers(conversation: Conversation, protocol: str) -> list[tuple[str, CacheMarker]]:
@@ -251,7 +261,7 @@ def _markers_in_turn(turn: Turn, protocol: str) -> list[tuple[str, CacheMarker]]
     before: type = Text
     for block in turn.blocks:
         if isinstance(block, Opaque) and block.protocol == protocol and is_marker(block):
-            found.append((section_of(turn, before), read_marker(marker_in(block))))
+            found += [(section_of(turn, before), marker) for marker in markers_in_block(block)]
         elif block.extra is not None or type(block) is ToolResult:
             markers: list[CacheMarker] = []
             if type(block) is ToolResult and _has_marked_part(block) and isinstance(block.content, tuple):
@@ -337,6 +347,8 @@ class _Collector:
             if marker.more:
                 names = ", ".join(marker.more)[:80]
                 self._report.add("dropped", f"fields of cache markers that are not known there were dropped: {names}")
+            if marker.is_malformed:
+                self._report.add("replaced", "a malformed cache marker was written as the target reads it", turn)
             if self._last is None:
                 rule = self._ctx.rule("cache.positions")
                 self._report.add("dropped", f"no cache marker can be there, nor before it {rule}; dropped", turn)
