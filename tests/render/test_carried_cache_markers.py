@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.counted_work import steps_of
 from support.law_examples import SOME
-from toolglot import convert, lint, profiles, repair
+from toolglot import Policy, convert, lint, profiles, repair
 
 Fields = dict[str, Any]
 
@@ -182,7 +182,7 @@ requests = st.one_of(
 @pytest.mark.law
 @SOME
 @given(requests, st.sampled_from(MARKED))
-def test_laws_1_5_7_and_10_markers_are_within_the_limits_and_mark_what_was_marked(
+def test_laws_1_7_and_10_markers_are_within_the_limits_and_mark_what_was_marked(
     request: tuple[str, Fields], target: tuple[str, str]
 ) -> None:
     source, body = request
@@ -209,6 +209,40 @@ def test_laws_1_5_7_and_10_markers_are_within_the_limits_and_mark_what_was_marke
     if not any("cache marker" in entry.reason and entry.action in ("moved", "dropped") for entry in out.report):
         reasons = [entry.reason for entry in out.report if entry.action == "converted"]
         assert {prefix for _, prefix, _ in after} == {prefix for _, prefix, _ in before} or "at most 4" in str(reasons)
+
+
+def unmarked(value: Any) -> Any:
+    """A body without markers, and with every text alone in its list as a string, as it can be written unmarked."""
+    if isinstance(value, list):
+        found = [unmarked(item) for item in value if not (isinstance(item, dict) and item.keys() == {"cachePoint"})]
+        is_text = len(found) == 1 and isinstance(found[0], dict) and found[0].keys() == {"type", "text"}
+        return found[0]["text"] if is_text else found
+    if not isinstance(value, dict):
+        return value
+    return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}
+
+
+def without_markers(value: Any) -> Any:
+    """The same request of a client that sets no markers."""
+    if isinstance(value, list):
+        return [without_markers(item) for item in value if not (isinstance(item, dict) and "cachePoint" in item)]
+    if not isinstance(value, dict):
+        return value
+    return {key: without_markers(item) for key, item in value.items() if key != "cache_control"}
+
+
+@pytest.mark.law
+@SOME
+@given(requests, st.sampled_from((*MARKED, *UNMARKED)))
+def test_law_5_a_marker_changes_nothing_but_itself(request: tuple[str, Fields], target: tuple[str, str]) -> None:
+    """A client moves its markers from request to request; what it says must stay the same prompt."""
+    source, body = request
+    name, model = target
+    policy = Policy(cache_markers="carry")
+    marked = convert(json.dumps(body), source=source, target=name, model=model, policy=policy)
+    bare = convert(json.dumps(without_markers(body)), source=source, target=name, model=model, policy=policy)
+    note(json.dumps([source, target, marked.body, bare.body]))
+    assert unmarked(marked.body) == unmarked(bare.body)
 
 
 @pytest.mark.law

@@ -154,6 +154,19 @@ def markers_in_block(block: Opaque) -> tuple[CacheMarker, ...]:
     return () if marking is None else (read_marker(marker_in(block), marking),)
 
 
+def unmarked_value(value: Any) -> Any:
+    """What a protocol's own block holds, without its markers and those on its content."""
+    if not isinstance(value, dict):
+        return value
+    fields = marker_fields()
+    content = value.get("content")
+    if isinstance(content, list) and any(isinstance(part, dict) and not fields.isdisjoint(part) for part in content):
+        value = {**value, "content": [unmarked_value(part) for part in content]}
+    if fields.isdisjoint(value):
+        return value
+    return {name: item for name, item in value.items() if name not in fields}
+
+
 def with_field(value: M, written: Any, protocol: str) -> M:
     """A value with the marker of a protocol as a field."""
     marking = marking_of(protocol)
