@@ -1,9 +1,9 @@
 """Every client reads the token counts that the simulated provider has: input, cached reads and writes, output.
 
-All clients that the gateway serves, on upstreams of all protocols, with a prompt cache and without, whole and streamed; the counts are compared
-with the simulator's own of the same request, and so are those of the gateway's record and its cost. Others lost them on
-the way from Responses to Messages (BerriAI/litellm#36091), in streams of Chat Completions (BerriAI/litellm#41067) and
-in the cost (BerriAI/litellm#11364, BerriAI/litellm#14849).
+All clients that the gateway serves, on upstreams of all protocols, with a prompt cache and without, whole and streamed;
+the counts are compared with the simulator's own of the same request, and so are those of the gateway's record and its
+cost. Others lost them on the way from Responses to Messages (BerriAI/litellm#36091), in streams of Chat Completions
+(BerriAI/litellm#41067) and in the cost (BerriAI/litellm#11364, BerriAI/litellm#14849).
 """
 
 from __future__ import annotations

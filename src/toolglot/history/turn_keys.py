@@ -4,8 +4,8 @@ A turn's key is the caller's, or made from what the turn says, its native ids, a
 turns: `turn_<hash>.<n>`. It never depends on a position in a list, so it survives pruning and replay.
 
 Law: whatever may differ between two requests without a change of meaning does not count: fields of one protocol
-(`extra`), cache markers wherever they are, metadata, the issuer. A turn has the same identity before and after it was added
-to a history.
+(`extra`), cache markers wherever they are, metadata, the issuer. A turn has the same identity before and after it was
+added to a history.
 """
 
 from __future__ import annotations

@@ -579,6 +579,9 @@ class CacheRules(Group, frozen=True, kw_only=True):
     key_field: Annotated[
         str, Meta(description="The field of a request that keeps a conversation where its cache is; empty: none.")
     ] = ""
+    key_length: Annotated[
+        int | None, Meta(description="Maximum length of such a key, in characters; null: no known limit.")
+    ] = None
     affinity_header: Annotated[
         str, Meta(description="The header that keeps a conversation where its cache is; empty: none.")
     ] = ""

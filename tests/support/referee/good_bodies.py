@@ -40,7 +40,8 @@ def at_host(body: Body, profile: Profile) -> Body:
     version = profile.request.hosted_version
     if not version:
         return body
-    return {"anthropic_version": version, **{name: value for name, value in body.items() if name != "model"}}
+    left_out = {"model", *profile.request.refused_fields}
+    return {"anthropic_version": version, **{name: value for name, value in body.items() if name not in left_out}}
 
 
 # --- Chat -------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@
     record.reply.lose(loss); record.reply.add(loss.entry)
 
 The last reply of a conversation says how much of it was in the cache: what it read and what it wrote. If the next one
-reads less, the difference was paid for again. Why is known from what changed between the two. Of two that run at once, the
-later one is not compared.
+reads less, the difference was paid for again. Why is known from what changed between the two. Of two that run at once,
+the later one is not compared.
 
 Laws: nothing that is sent depends on it (law 15). It takes a hash and a look-up for each request, and a bounded memory
 for each process: what is forgotten, or was served by another process, is not reported. Only the providers' own counts
