@@ -414,6 +414,27 @@ def test_of_too_many_markers_those_stay_that_save_most() -> None:
     assert any("at most 4 cache markers" in e.reason and "(4 times)" in e.reason for e in out.report)
 
 
+@pytest.mark.parametrize("target", [CLAUDE, BEDROCK, VERTEX])
+@pytest.mark.parametrize("is_on_request", [False, True])
+def test_of_too_many_markers_of_anthropics_client_those_stay_that_save_most(
+    target: tuple[str, str], *, is_on_request: bool
+) -> None:
+    """What other conversations share, tools and system prompt, stays marked, as for other clients."""
+    body = claude()
+    body["tools"][0]["cache_control"] = MARK
+    words = [{"type": "text", "text": f"@{number}", "cache_control": MARK} for number in range(5)]
+    body["messages"][2]["content"] += words
+    if is_on_request:
+        body["cache_control"] = MARK
+    out = convert(body, source="anthropic", target=target[0], model=target[1])
+    found = prefixes(out.body)
+    assert [section for section, _, _ in found][:2] == ["tools", "system"]
+    assert {section for section, _, _ in found[2:]} == {"messages"}
+    assert len(found) == 4 - (is_on_request and target != CLAUDE)
+    assert found[-1][1].endswith("@4")
+    assert lint(out.body, *target) == ()
+
+
 def test_the_marker_of_a_message_that_becomes_tagged_text_stays() -> None:
     """Claude Code marks the last of the system messages between the others."""
     body = claude()
