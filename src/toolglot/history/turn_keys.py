@@ -22,6 +22,7 @@ from toolglot.conversation import (
     Block,
     Compaction,
     Media,
+    Opaque,
     ServerTool,
     Text,
     Thinking,
@@ -52,7 +53,7 @@ def identity(turn: Turn) -> bytes:
 
 
 def _blocks(blocks: Iterable[Block]) -> list[tuple[Any, ...]]:
-    return [_block(block) for block in blocks if not is_marker(block)]
+    return [_block(block) for block in blocks if type(block) is not Opaque or not is_marker(block)]
 
 
 def _block(block: Block) -> tuple[Any, ...]:

@@ -231,7 +231,7 @@ def _has_refused_field(conversation: Conversation, ctx: RenderContext) -> bool:
 def _native_markers(conversation: Conversation, protocol: str) -> list[tuple[str, CacheMarker]]:
     """The markers with the part of the prompt that they are in. Every native request comes here; calls cost."""
     tools = [tool for tool in conversation.tools if tool.extra is not None or tool.form is not None]
-    found = [("tools", marker) for tool in tools for marker in markers_of(tool, protocol)]
+    found = [("tools", marker) for tool in tools for marker in _own_markers(tool, protocol)]
     for turn in conversation.turns:
         for block in turn.blocks:
             if block.extra is None:
@@ -244,9 +244,9 @@ def _native_markers(conversation: Conversation, protocol: str) -> list[tuple[str
             break
         if turn.extra is not None:
             section = "results" if turn.role == "tool" else section_of(turn, Text)
-            found += [(section, marker) for marker in markers_of(turn, protocol)]
+            found += [(section, marker) for marker in _own_markers(turn, protocol)]
     if conversation.extra is not None:
-        found += [("messages", marker) for marker in markers_of(conversation, protocol)]
+        found += [("messages", marker) for marker in _own_markers(conversation, protocol)]
     return found
 
 
@@ -266,12 +266,20 @@ def _markers_in_turn(turn: Turn, protocol: str) -> list[tuple[str, CacheMarker]]
             markers: list[CacheMarker] = []
             if type(block) is ToolResult and _has_marked_part(block) and isinstance(block.content, tuple):
                 for part in block.content:
-                    markers += markers_of(part, protocol)
+                    markers += _own_markers(part, protocol)
             if block.extra is not None:
-                markers += markers_of(block, protocol)
+                markers += _own_markers(block, protocol)
             found += [(section_of(turn, type(block)), marker) for marker in markers]
         before = type(block)
     return found
+
+
+def _own_markers(value: Block | ToolSpec | Turn | Conversation, protocol: str) -> tuple[CacheMarker, ...]:
+    """The markers on a value. Where markers are blocks, a field that is called like one is none."""
+    marking, form = marking_of(protocol), value.form
+    if marking is None or not marking.block:
+        return markers_of(value, protocol)
+    return form.cache_markers if form is not None and form.protocol == protocol else ()
 
 
 def section_of(turn: Turn, kind: type) -> str:
