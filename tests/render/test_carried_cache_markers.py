@@ -340,6 +340,18 @@ def vertex(body: Fields) -> Fields:
     return {"anthropic_version": "vertex-2023-10-16", **plain}
 
 
+@pytest.mark.parametrize("target", [BEDROCK, OPENROUTER, VERTEX])
+def test_a_marker_of_the_request_is_not_lost_where_the_content_is_a_string(target: tuple[str, str]) -> None:
+    body = {
+        "model": CLAUDE[1],
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "@hi"}],
+        "cache_control": HOUR,
+    }
+    out = convert(body, source="anthropic", target=target[0], model=target[1])
+    assert [mark[1:] for mark in prefixes(out.body)] == [("@hi", "1h")]
+
+
 @pytest.mark.parametrize(
     "written", [{"type": "ephemeral", "ttl": 5}, {"type": "ephemeral", "ttl": []}, {"ttl": "1h"}, {}, [], "x", True, 7]
 )

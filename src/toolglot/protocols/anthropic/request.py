@@ -262,7 +262,7 @@ def _is_string(turn: Turn) -> bool:
 
 def _write_system(turns: tuple[Turn, ...]) -> str | list[Fields]:
     blocks = [block for turn in turns for block in turn.blocks]
-    if len(blocks) == 1 and _is_string(turns[0]) and isinstance(blocks[0], Text):
+    if len(blocks) == 1 and _is_string(turns[0]) and isinstance(blocks[0], Text) and not blocks[0].extra:
         return blocks[0].text
     return write_blocks(blocks)
 
@@ -270,7 +270,7 @@ def _write_system(turns: tuple[Turn, ...]) -> str | list[Fields]:
 def _write_message(turn: Turn) -> Fields:
     role = "user" if turn.role == "tool" else "system" if turn.role == "developer" else turn.role
     blocks = turn.blocks
-    if len(blocks) == 1 and _is_string(turn) and isinstance(block := blocks[0], Text):
+    if len(blocks) == 1 and _is_string(turn) and isinstance(block := blocks[0], Text) and not block.extra:
         return with_extra({"role": role, "content": block.text}, turn.extra, PROTOCOL)
     return with_extra({"role": role, "content": write_blocks(blocks)}, turn.extra, PROTOCOL)
 
