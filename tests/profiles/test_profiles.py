@@ -132,7 +132,7 @@ PUBLISHED: dict[str, str] = {
         ),
         "vertex",
     ),
-    **dict.fromkeys(("anthropic_vertex", "vertex_ai_anthropic", "vertex_anthropic"), "vertex_claude"),
+    **dict.fromkeys(("claude_on_vertex", "vertex_ai_claude"), "vertex_claude"),
     **dict.fromkeys(
         (
             "grok",
