@@ -13,6 +13,7 @@ import pytest
 from support.coding_agents import AgentRun, run_claude, run_codex
 from support.gateway.served_gateway import Served, gateway
 from toolglot import simulator
+from toolglot.simulator.app import RecordedRequest
 from toolglot.simulator.serving import Server
 
 pytestmark = pytest.mark.agents
@@ -21,6 +22,7 @@ REQUESTS = 50
 SHARE = 0.95
 TARGETS = {
     "anthropic": "anthropic/claude-opus-5",
+    "vertex_claude": "vertex_claude/claude-opus-5",
     "bedrock": "bedrock/anthropic.claude-opus-5-v1:0",
     "openrouter": "openrouter/anthropic/claude-opus-5",
     "openai_chat": "openai_chat/gpt-4.1",
@@ -44,18 +46,23 @@ def script(agent: str, folder: Path) -> dict[str, Any]:
     return {"rules": [{"when": {"tool": name}, "replies": [*replies, {"text": "Done"}]}]}
 
 
-def run_agent(agent: str, served: Served, target: str, cwd: Path) -> AgentRun:
+def run_agent(agent: str, served: Served, model: str, cwd: Path) -> AgentRun:
     if agent == "claude":
-        return run_claude(served.url, "Read all files.", cwd, model=TARGETS[target])
-    return run_codex(f"{served.url}/v1", "Read all files.", cwd, model=TARGETS[target])
+        return run_claude(served.url, "Read all files.", cwd, model=model)
+    return run_codex(f"{served.url}/v1", "Read all files.", cwd, model=model)
 
 
 def too_small(simulated: Server) -> dict[int, float]:
     """The requests from the third on that read too little of the input of the one before, by number from 1."""
-    counts = [request.usage for request in simulated.requests if request.answered_by.startswith("rules")]
-    assert len(counts) == REQUESTS
+    answered = [request for request in simulated.requests if request.answered_by.startswith("rules")]
+    assert len(answered) == REQUESTS
+    return small_shares(answered)
+
+
+def small_shares(answered: list[RecordedRequest]) -> dict[int, float]:
+    """The requests from the third on that read too little, by number from 1."""
     found: dict[int, float] = {}
-    for number, (before, now) in enumerate(pairwise(counts), start=2):
+    for number, (before, now) in enumerate(pairwise([request.usage for request in answered]), start=2):
         assert before is not None
         assert now is not None
         found[number] = (now.cache_read_tokens or 0) / (before.input_tokens or 1)
@@ -69,9 +76,46 @@ def test_a_long_session_of_an_agent_reads_from_the_cache(tmp_path: Path, agent: 
     with simulator.serve(script(agent, cwd)) as simulated:
         upstreams = OPENROUTER.format(url=simulated.url("openrouter"))
         with gateway(simulated, upstreams=upstreams) as served:
-            done = run_agent(agent, served, target, cwd)
+            done = run_agent(agent, served, TARGETS[target], cwd)
         assert done.text == "Done", done.output()
         assert too_small(simulated) == {}
+
+
+CHAINS = {
+    "claude": ("anthropic/claude-opus-5", "openai_responses/gpt-5.5"),
+    "codex": ("bedrock/anthropic.claude-opus-5-v1:0", "openai_chat/gpt-4.1"),
+}
+"""The upstream that fails once, and the one that takes over."""
+FAILED = 9
+"""The number of replies before the one that fails."""
+
+
+@pytest.mark.parametrize("agent", CHAINS)
+def test_a_failover_in_a_session_of_an_agent_costs_one_turn(tmp_path: Path, agent: str) -> None:
+    """Both read from their own caches again after it: the second upstream once, the first one where it was."""
+    cwd = tmp_path / "work"
+    cwd.mkdir()
+    plan = script(agent, cwd)
+    [rule] = plan["rules"]
+    first, second = CHAINS[agent]
+    rules = [
+        {**rule, "replies": rule["replies"][:FAILED], "times": FAILED},
+        {"when": {**rule["when"], "provider": first.partition("/")[0]}, "times": 1, "fault": 503},
+        {**rule, "replies": rule["replies"][FAILED:20] + rule["replies"][-1:]},
+    ]
+    with simulator.serve({"rules": rules}) as simulated:
+        with gateway(simulated, models={"m": json.dumps([first, second])}) as served:
+            done = run_agent(agent, served, "m", cwd)
+            costs = [record.reply.cache_loss for record in served.records]
+        assert done.text == "Done", done.output()
+        answered = [each for each in simulated.requests if each.answered_by.startswith("rules") and each.usage]
+        assert len(answered) > 20
+        models = [each.model for each in answered]
+        assert models.count(second.partition("/")[2]) == 1, "only the request that failed went elsewhere"
+        failed = models.index(second.partition("/")[2]) + 1
+        assert set(small_shares(answered)) <= {failed}
+        lost = [loss for loss in costs if loss is not None]
+        assert [loss.cause for loss in lost] == ["upstream"]
 
 
 NOTES = Path(__file__).parent / "mcp_servers" / "notes.py"

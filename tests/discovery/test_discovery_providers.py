@@ -41,7 +41,11 @@ MODELS: Final = {
 NAMED: Final = [
     (name, protocol, target, model)
     for name, protocol, target in (
-        *((name, PROVIDERS[name].routes[0].protocol, name) for name in PROVIDERS),
+        *(
+            (name, PROVIDERS[name].routes[0].protocol, name)
+            for name in PROVIDERS
+            if not profiles.get(name).request.path  # a cloud's own paths are not looked for
+        ),
         ("openai", "openai_responses", "openai_responses"),
     )
     for model in MODELS.get(target, ("some-model",))

@@ -7,6 +7,7 @@ failover and a repair cost the turn in which they happen.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -33,6 +34,7 @@ ABOUT = "Reads a file."
 OPENROUTER = '[upstreams.openrouter]\nurl = "{url}"\nkey_env = "SIMULATED_KEY"'
 TARGETS = {
     "anthropic": "anthropic/claude-opus-5",
+    "vertex_claude": "vertex_claude/claude-opus-5",
     "bedrock": "bedrock/anthropic.claude-opus-5-v1:0",
     "openrouter": "openrouter/anthropic/claude-opus-5",
     "openai_chat": "openai_chat/gpt-4.1",
@@ -220,3 +222,47 @@ def test_a_failover_costs_one_turn(served: Served, simulated: Server, client: st
     first, second = (PROVIDERS.get(target, target) for target in CHAINS[name])
     assert [request.provider for request in simulated.requests[8:12]] == [first, first, second, first]
     assert too_small(simulated, 10) == {}
+
+
+KEYS = {"FIRST_ACCOUNT": "first-account-key", "SECOND_ACCOUNT": "second-account-key"}
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai_chat"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_several_gateways_keep_a_session_at_the_account_that_has_its_cache(
+    simulated: Server, client: str, count: int
+) -> None:
+    """Two accounts of a provider, each with a cache of its own, behind gateways that know nothing of each other."""
+    url = simulated.url("anthropic")
+    upstreams = "".join(
+        f'[upstreams.{name.lower()}]\nprovider = "anthropic"\nurl = "{url}"\nkey_env = "{name}"\n' for name in KEYS
+    )
+    to = json.dumps([f"{name.lower()}/claude-opus-5" for name in KEYS])
+    with contextlib.ExitStack() as stack:
+        gateways = [
+            stack.enter_context(
+                gateway(
+                    simulated, models={"m": f"{{ to = {to}, weights = [1, 1] }}"}, upstreams=upstreams, environ=KEYS
+                )
+            )
+            for _ in range(count)
+        ]
+        taken = set()
+        for number in range(6):
+            before = len(simulated.requests)
+            session = CLIENTS[client](gateways[0], "m")
+            session.prompts = 100 * number  # another first message
+            clients = [session.client, *[session.new_client(served) for served in gateways[1:]]]
+            for step in range(8):
+                session.client = clients[step % count]
+                session.step()
+            for each in clients:
+                each.close()
+            counts = [request.usage for request in simulated.requests[before:] if request.usage is not None]
+            assert len(counts) == 8
+            found = [(now.cache_read_tokens or 0) / (last.input_tokens or 1) for last, now in pairwise(counts)]
+            assert all(share >= SHARE for share in found[1:]), found
+            used = {record.route.upstream for served in gateways for record in served.records[-8 // count :]}
+            assert len(used) == 1
+            taken |= used
+        assert len(taken) == 2, "both accounts have sessions"

@@ -1,9 +1,9 @@
 """Every client reads the token counts that the simulated provider has: input, cached reads and writes, output.
 
-All clients that the gateway serves, on all upstreams with a prompt cache, whole and streamed; the counts are compared
-with the simulator's own of the same request, and so are those of the gateway's record and its cost. Others lost them on
-the way from Responses to Messages (BerriAI/litellm#36091), in streams of Chat Completions (BerriAI/litellm#41067) and
-in the cost (BerriAI/litellm#11364, BerriAI/litellm#14849).
+All clients that the gateway serves, on upstreams of all protocols, with a prompt cache and without, whole and streamed;
+the counts are compared with the simulator's own of the same request, and so are those of the gateway's record and its
+cost. Others lost them on the way from Responses to Messages (BerriAI/litellm#36091), in streams of Chat Completions
+(BerriAI/litellm#41067) and in the cost (BerriAI/litellm#11364, BerriAI/litellm#14849).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from toolglot.simulator.serving import Server
 LONG = "A long instruction that stays the same from one request to the next. " * 500
 TARGETS = {
     "anthropic": "anthropic/claude-opus-5",
+    "vertex_claude": "vertex_claude/claude-opus-5",
     "bedrock": "bedrock/anthropic.claude-opus-5-v1:0",
     "openrouter": "openrouter/anthropic/claude-opus-5",
     "openai_chat": "openai_chat/gpt-4.1",
@@ -30,17 +31,22 @@ TARGETS = {
     "deepseek": "deepseek/deepseek-chat",
     "kimi": "kimi/kimi-k2.6",
     "xai": "xai/grok-4.7",
+    "mistral": "mistral/mistral-large-latest",
+    "cohere": "cohere/command-a-03-2025",
+    "ollama": "ollama/qwen3",
 }
 PRICES = {
     "anthropic": (5, 0.5, 6.25, 25),
+    "vertex_claude": (5, 0.5, 6.25, 25),
     "openai_chat": (2, 0.5, 2, 8),
     "openai_responses": (5, 0.5, 5, 30),
     "gemini": (1.25, 0.125, 1.25, 10),
     "deepseek": (0.27, 0.07, 0.27, 1.1),
     "xai": (2, 0.5, 2, 6),
+    "mistral": (0.68, 0.068, 0.68, 2.09),
 }
 """Dollars for a million tokens of input, from the cache, into it, and of output; those of the others are not known."""
-AUTOMATIC = {"openai_chat", "openai_responses", "gemini", "deepseek", "kimi", "xai"}
+AUTOMATIC = {"openai_chat", "openai_responses", "gemini", "deepseek", "kimi", "xai", "mistral"}
 MARK = {"cache_control": {"type": "ephemeral"}}
 OPENROUTER = '[upstreams.openrouter]\nurl = "{url}"\nkey_env = "SIMULATED_KEY"'
 

@@ -27,7 +27,8 @@ from toolglot import (
     dump,
     load,
 )
-from toolglot.conversation import ids
+from toolglot.conversation import Block, Opaque, ids
+from toolglot.history.turn_keys import identity
 
 # --- ids --------------------------------------------------------------------------------------------
 
@@ -128,6 +129,25 @@ def test_R_001_4_equal_turns_are_numbered() -> None:
 def test_R_001_4_what_moves_between_requests_does_not_change_a_key() -> None:
     marked = Turn("user", (Text("hi", extra={"anthropic": {"cache_control": {"type": "ephemeral"}}}),))
     assert history_of(marked).turns[0].key == history_of(user("hi")).turns[0].key
+
+
+def test_R_001_4_cache_markers_do_not_change_a_key_wherever_they_are() -> None:
+    """A client moves them with every request: as a field, a block of their own, in a result, in a provider's block."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    point = Opaque("bedrock", {"cachePoint": {"type": "default"}}, "cachePoint")
+    pairs: list[tuple[Block, ...]] = [
+        (Text("a"), Text("a", extra={"anthropic": mark})),
+        (ToolResult("c", (Text("a"),)), ToolResult("c", (Text("a"), point))),
+        (Opaque("anthropic", {"type": "new", "x": 1}), Opaque("anthropic", {"type": "new", "x": 1, **mark})),
+        (
+            Opaque("anthropic", {"type": "new", "content": [{"type": "text", "text": "a"}, 1]}),
+            Opaque("anthropic", {"type": "new", "content": [{"type": "text", "text": "a", **mark}, 1]}),
+        ),
+    ]
+    for plain, marked in pairs:
+        assert identity(Turn("user", (plain,))) == identity(Turn("user", (marked,)))
+        assert identity(Turn("user", (plain,))) == identity(Turn("user", (marked, point)))
+    assert identity(Turn("user", (Text("a"),))) != identity(Turn("user", (Text("b"), point)))
 
 
 def test_R_001_4_the_callers_key_is_kept_and_survives() -> None:

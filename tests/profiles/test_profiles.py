@@ -25,7 +25,20 @@ from toolglot.profiles.target_names import MAX_LENGTH, aliases, normalize_name, 
 
 LISTED = (
     *("anthropic", "openai", "openai_responses", "azure", "gemini", "vertex", "mistral", "kimi", "deepseek"),
-    *("xai", "qwen", "glm", "minimax", "bedrock", "cohere", "ollama", "vllm", "llamacpp", "groq", "cerebras"),
+    *(
+        "vertex_claude",
+        "xai",
+        "qwen",
+        "glm",
+        "minimax",
+        "bedrock",
+        "cohere",
+        "ollama",
+        "vllm",
+        "llamacpp",
+        "groq",
+        "cerebras",
+    ),
     *("openrouter", "openai_compatible"),
 )
 
@@ -119,6 +132,7 @@ PUBLISHED: dict[str, str] = {
         ),
         "vertex",
     ),
+    **dict.fromkeys(("claude_on_vertex", "vertex_ai_claude"), "vertex_claude"),
     **dict.fromkeys(
         (
             "grok",
@@ -167,7 +181,7 @@ def test_every_target_has_the_rules_that_rendering_needs(target: str) -> None:
 
 def test_protocols() -> None:
     protocols = {name: profiles.get(name).protocol for name in LISTED}
-    assert protocols["anthropic"] == "anthropic"
+    assert protocols["anthropic"] == protocols["vertex_claude"] == "anthropic"
     assert protocols["openai_responses"] == "openai_responses"
     assert protocols["gemini"] == protocols["vertex"] == "gemini"
     assert (protocols["bedrock"], protocols["cohere"], protocols["ollama"]) == ("bedrock", "cohere", "ollama")
@@ -176,6 +190,7 @@ def test_protocols() -> None:
         "openai_responses",
         "gemini",
         "vertex",
+        "vertex_claude",
         "bedrock",
         "cohere",
         "ollama",

@@ -26,7 +26,8 @@ class Fault(NamedTuple):
 
 
 def plants(target: str) -> tuple[dict[str, Plant], dict[str, str]]:
-    return (CLAUDE_PLANTS, CLAUDE_UNSEEN) if target == "anthropic" else (CHAT_PLANTS, CHAT_UNSEEN)
+    is_claude = profiles.get(target).protocol == "anthropic"
+    return (CLAUDE_PLANTS, CLAUDE_UNSEEN) if is_claude else (CHAT_PLANTS, CHAT_UNSEEN)
 
 
 def test_every_key_of_a_profile_is_checked_or_listed_as_unseen() -> None:
@@ -50,10 +51,10 @@ def test_the_body_that_faults_are_planted_into_is_good(target: str) -> None:
 def planted(target: str, key: str) -> Fault | None:
     """The fault of a key in a target's good body; where the target does not make the demand, it is made to."""
     plant, body, overrides = plants(target)[0][key], rich(target), None
-    broken = plant(body, profiles.get(target, body["model"]))
+    broken = plant(body, profiles.get(target, body.get("model", "")))
     if broken is None and key in FORCED:
         overrides = Overrides(f"[profiles.{target}.rules]\n'{key}' = {FORCED[key]}\n")
-        broken = plant(body, profiles.get(target, body["model"], overrides=overrides))
+        broken = plant(body, profiles.get(target, body.get("model", ""), overrides=overrides))
     return None if broken is None else Fault(target, key, broken, overrides)
 
 
@@ -63,7 +64,7 @@ FAULTS = [fault for fault in PLANTED if fault is not None]
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[f"{fault.target}-{fault.key}" for fault in FAULTS])
 def test_a_planted_fault_is_found_under_its_rule(fault: Fault) -> None:
-    profile = profiles.get(fault.target, fault.body["model"], overrides=fault.overrides)
+    profile = profiles.get(fault.target, fault.body.get("model", ""), overrides=fault.overrides)
     rule = profile.origin(fault.key)
     found = lint(fault.body, fault.target, overrides=fault.overrides, defaults=True)
     first = next((violation for violation in found if violation.rule == rule.id), None)

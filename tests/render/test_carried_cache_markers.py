@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.counted_work import steps_of
 from support.law_examples import SOME
-from toolglot import convert, lint, profiles, repair
+from toolglot import Policy, convert, lint, profiles, repair
 
 Fields = dict[str, Any]
 
@@ -25,7 +25,9 @@ BEDROCK = ("bedrock", "anthropic.claude-opus-5-v1:0")
 NOVA = ("bedrock", "amazon.nova-pro-v1:0")
 OPENROUTER = ("openrouter", "anthropic/claude-opus-5")
 GEMINI = ("openrouter", "google/gemini-2.5-pro")
-MARKED = (CLAUDE, BEDROCK, NOVA, OPENROUTER, GEMINI)
+VERTEX = ("vertex_claude", "claude-opus-5")
+OLD_VERTEX = ("vertex_claude", "claude-3-5-sonnet-v2@20241022")
+MARKED = (CLAUDE, BEDROCK, NOVA, OPENROUTER, GEMINI, VERTEX, OLD_VERTEX)
 """Targets that have markers."""
 UNMARKED = (("openai", "gpt-4.1"), ("gemini", "gemini-2.5-pro"), ("mistral", "mistral-large-latest"), ("cohere", "c"))
 FIELDS = ("cache_control", "cachePoint")
@@ -158,8 +160,17 @@ def bedrock_bodies(draw: st.DrawFn) -> Fields:
     return body
 
 
+@st.composite
+def vertex_bodies(draw: st.DrawFn) -> Fields:
+    """The same at the path of Vertex AI: the model is in the path, the version in the body."""
+    body = draw(claude_bodies())
+    body = {name: value for name, value in body.items() if name not in ("model", "cache_control")}
+    return {"anthropic_version": "vertex-2023-10-16", **body}
+
+
 requests = st.one_of(
     st.tuples(st.just("anthropic"), claude_bodies()),
+    st.tuples(st.just("vertex_claude"), vertex_bodies()),
     st.tuples(st.just("openai"), chat_bodies()),
     st.tuples(st.just("bedrock"), bedrock_bodies()),
 )
@@ -171,7 +182,7 @@ requests = st.one_of(
 @pytest.mark.law
 @SOME
 @given(requests, st.sampled_from(MARKED))
-def test_laws_1_5_7_and_10_markers_are_within_the_limits_and_mark_what_was_marked(
+def test_laws_1_7_and_10_markers_are_within_the_limits_and_mark_what_was_marked(
     request: tuple[str, Fields], target: tuple[str, str]
 ) -> None:
     source, body = request
@@ -198,6 +209,40 @@ def test_laws_1_5_7_and_10_markers_are_within_the_limits_and_mark_what_was_marke
     if not any("cache marker" in entry.reason and entry.action in ("moved", "dropped") for entry in out.report):
         reasons = [entry.reason for entry in out.report if entry.action == "converted"]
         assert {prefix for _, prefix, _ in after} == {prefix for _, prefix, _ in before} or "at most 4" in str(reasons)
+
+
+def unmarked(value: Any) -> Any:
+    """A body without markers, and with every text alone in its list as a string, as it can be written unmarked."""
+    if isinstance(value, list):
+        found = [unmarked(item) for item in value if not (isinstance(item, dict) and item.keys() == {"cachePoint"})]
+        is_text = len(found) == 1 and isinstance(found[0], dict) and found[0].keys() == {"type", "text"}
+        return found[0]["text"] if is_text else found
+    if not isinstance(value, dict):
+        return value
+    return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}
+
+
+def without_markers(value: Any) -> Any:
+    """The same request of a client that sets no markers."""
+    if isinstance(value, list):
+        return [without_markers(item) for item in value if not (isinstance(item, dict) and "cachePoint" in item)]
+    if not isinstance(value, dict):
+        return value
+    return {key: without_markers(item) for key, item in value.items() if key != "cache_control"}
+
+
+@pytest.mark.law
+@SOME
+@given(requests, st.sampled_from((*MARKED, *UNMARKED)))
+def test_law_5_a_marker_changes_nothing_but_itself(request: tuple[str, Fields], target: tuple[str, str]) -> None:
+    """A client moves its markers from request to request; what it says must stay the same prompt."""
+    source, body = request
+    name, model = target
+    policy = Policy(cache_markers="carry")
+    marked = convert(json.dumps(body), source=source, target=name, model=model, policy=policy)
+    bare = convert(json.dumps(without_markers(body)), source=source, target=name, model=model, policy=policy)
+    note(json.dumps([source, target, marked.body, bare.body]))
+    assert unmarked(marked.body) == unmarked(bare.body)
 
 
 @pytest.mark.law
@@ -262,10 +307,67 @@ def test_claude_code_on_openrouter() -> None:
     assert not [entry for entry in out.report if "cache" in entry.reason]
 
 
-def test_bedrock_and_back_is_the_same() -> None:
-    there = convert(claude(), source="anthropic", target="bedrock", model=BEDROCK[1])
-    back = convert(there.body, source="bedrock", target="anthropic", model=CLAUDE[1])
-    assert prefixes(back.body) == prefixes(claude())
+@pytest.mark.parametrize("there", [BEDROCK, OPENROUTER, VERTEX])
+@pytest.mark.parametrize("back", [CLAUDE, BEDROCK, OPENROUTER, VERTEX])
+def test_markers_come_back_as_they_were(there: tuple[str, str], back: tuple[str, str]) -> None:
+    """Through every host of Claude to every other one, with their times."""
+    body = claude(system=[{"type": "text", "text": "@rules", "cache_control": HOUR}])
+    out = convert(body, source="anthropic", target=there[0], model=there[1])
+    returned = convert(out.data, source=there[0], target=back[0], model=back[1])
+    assert prefixes(returned.body) == prefixes(body)
+    assert lint(returned.body, back[0], model=back[1]) == ()
+
+
+def test_the_marker_of_the_request_itself_is_one_on_its_last_block_at_vertex() -> None:
+    """Only Anthropic chooses by itself where it is."""
+    body = {**claude(), "cache_control": HOUR}
+    del body["system"][0]["cache_control"]
+    del body["messages"][2]["content"][0]["cache_control"]
+    assert [each.rule for each in lint({**vertex(body), "cache_control": HOUR}, *VERTEX)] == [
+        "vertex-claude-refused-fields"
+    ]
+    for out in (
+        convert(body, source="anthropic", target=VERTEX[0], model=VERTEX[1]),
+        repair({**vertex(body), "cache_control": HOUR}, target=VERTEX[0], model=VERTEX[1]),
+    ):
+        assert "cache_control" not in out.body
+        assert [(section, ttl) for section, _, ttl in prefixes(out.body)] == [("results", "1h")]
+
+
+def vertex(body: Fields) -> Fields:
+    """A body of Anthropic as Vertex AI takes it."""
+    plain = {name: value for name, value in body.items() if name not in ("model", "cache_control")}
+    return {"anthropic_version": "vertex-2023-10-16", **plain}
+
+
+@pytest.mark.parametrize("target", [BEDROCK, OPENROUTER, VERTEX])
+def test_a_marker_of_the_request_is_not_lost_where_the_content_is_a_string(target: tuple[str, str]) -> None:
+    body = {
+        "model": CLAUDE[1],
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "@hi"}],
+        "cache_control": HOUR,
+    }
+    out = convert(body, source="anthropic", target=target[0], model=target[1])
+    assert [mark[1:] for mark in prefixes(out.body)] == [("@hi", "1h")]
+
+
+@pytest.mark.parametrize(
+    "written", [{"type": "ephemeral", "ttl": 5}, {"type": "ephemeral", "ttl": []}, {"ttl": "1h"}, {}, [], "x", True, 7]
+)
+@pytest.mark.parametrize("target", [CLAUDE, BEDROCK, OPENROUTER, VERTEX])
+def test_a_malformed_marker_of_the_own_client_is_written_anew(target: tuple[str, str], written: Any) -> None:
+    name, model = target
+    if name == "bedrock":
+        body: Fields = {"messages": [{"role": "user", "content": [{"text": "@hi"}, {"cachePoint": written}]}]}
+    else:
+        block = {"type": "text", "text": "@hi", "cache_control": written}
+        body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": [block]}]}
+        body = vertex(body) if name == "vertex_claude" else body
+    out = repair(body, target=name, model=model)
+    assert lint(out.body, name, model=model) == ()
+    assert [words for _, words, _ in prefixes(out.body)] == ["@hi"]
+    assert any("malformed cache marker" in entry.reason for entry in out.report)
 
 
 def test_what_users_of_litellm_write() -> None:
@@ -322,6 +424,27 @@ def test_of_too_many_markers_those_stay_that_save_most() -> None:
     assert [section for section, _, _ in prefixes(out.body)] == ["tools", "system", "messages", "messages"]
     assert prefixes(out.body)[-1][1].endswith("@4")
     assert any("at most 4 cache markers" in e.reason and "(4 times)" in e.reason for e in out.report)
+
+
+@pytest.mark.parametrize("target", [CLAUDE, BEDROCK, VERTEX])
+@pytest.mark.parametrize("is_on_request", [False, True])
+def test_of_too_many_markers_of_anthropics_client_those_stay_that_save_most(
+    target: tuple[str, str], *, is_on_request: bool
+) -> None:
+    """What other conversations share, tools and system prompt, stays marked, as for other clients."""
+    body = claude()
+    body["tools"][0]["cache_control"] = MARK
+    words = [{"type": "text", "text": f"@{number}", "cache_control": MARK} for number in range(5)]
+    body["messages"][2]["content"] += words
+    if is_on_request:
+        body["cache_control"] = MARK
+    out = convert(body, source="anthropic", target=target[0], model=target[1])
+    found = prefixes(out.body)
+    assert [section for section, _, _ in found][:2] == ["tools", "system"]
+    assert {section for section, _, _ in found[2:]} == {"messages"}
+    assert len(found) == 4 - (is_on_request and target != CLAUDE)
+    assert found[-1][1].endswith("@4")
+    assert lint(out.body, *target) == ()
 
 
 def test_the_marker_of_a_message_that_becomes_tagged_text_stays() -> None:

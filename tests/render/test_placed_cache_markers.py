@@ -24,7 +24,8 @@ CLAUDE = ("anthropic", "claude-opus-5")
 BEDROCK = ("bedrock", "anthropic.claude-opus-5-v1:0")
 NOVA = ("bedrock", "amazon.nova-pro-v1:0")
 OPENROUTER = ("openrouter", "anthropic/claude-opus-5")
-TARGETS = (CLAUDE, BEDROCK, NOVA, OPENROUTER)
+VERTEX = ("vertex_claude", "claude-opus-5")
+TARGETS = (CLAUDE, BEDROCK, NOVA, OPENROUTER, VERTEX)
 FUNCTION = {"name": "f", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}
 MARKS = (b"cache_control", b"cachePoint")
 
@@ -144,6 +145,7 @@ def test_a_client_whose_protocol_has_markers_decides_itself() -> None:
     claude = sent(chat(2), CLAUDE, policy=carry).data
     assert convert(claude, source="anthropic", target="anthropic").data is claude
     assert count_marks(convert(claude, source="anthropic", target=BEDROCK[0], model=BEDROCK[1]).data) == 0
+    assert count_marks(convert(claude, source="anthropic", target=VERTEX[0], model=VERTEX[1]).data) == 0
     bedrock = sent(chat(2), BEDROCK, policy=carry).data
     assert count_marks(convert(bedrock, source="bedrock", target=CLAUDE[0], model=CLAUDE[1]).data) == 0
 

@@ -46,10 +46,10 @@ def test_streams_count_cached_tokens_in_every_pair(source: str, client: str) -> 
     assert read_counts(client, usage_in(client, text)) == expected_counts(source, client)
 
 
-@pytest.mark.parametrize("field", ["prompt_cache_hit_tokens", "cached_tokens"])
+@pytest.mark.parametrize("field", ["prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens"])
 @pytest.mark.parametrize("client", PROTOCOLS)
 def test_cached_tokens_beside_the_details_are_read(client: str, field: str) -> None:
-    """DeepSeek and Moonshot have them there."""
+    """DeepSeek, Moonshot and Mistral have them there."""
     usage = {"prompt_tokens": INPUT, "completion_tokens": OUTPUT, "total_tokens": INPUT + OUTPUT, field: READ}
     out = convert_reply({**WHOLE["openai_chat"], "usage": usage}, source="openai_chat", target=client)
     translator = StreamTranslator(source="openai_chat", target=client)

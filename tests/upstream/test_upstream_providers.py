@@ -89,13 +89,17 @@ def test_a_form_is_filled_in_from_the_environment() -> None:
     assert url_of(PROVIDERS["vertex"], environ=environment) == (
         "https://europe-west4-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west4/publishers/google"
     )
+    claude = url_of(PROVIDERS["vertex_claude"], environ={**environment, "CLOUD_ML_REGION": "us-east5"})
+    assert claude == (
+        "https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/publishers/anthropic"
+    )
     nowhere = url_of(PROVIDERS["vertex"], environ={**environment, "GOOGLE_CLOUD_LOCATION": "global"})
     assert nowhere == "https://aiplatform.googleapis.com/v1/projects/p-1/locations/global/publishers/google"
     europe = url_of(PROVIDERS["vertex"], environ={**environment, "GOOGLE_CLOUD_LOCATION": "eu"})
     assert europe == "https://aiplatform.eu.rep.googleapis.com/v1/projects/p-1/locations/eu/publishers/google"
 
 
-@pytest.mark.parametrize("name", ["azure", "bedrock", "vertex"])
+@pytest.mark.parametrize("name", ["azure", "bedrock", "vertex", "vertex_claude"])
 def test_a_missing_address_of_an_account_is_an_error_with_its_setting(name: str) -> None:
     provider = PROVIDERS[name]
     with pytest.raises(InputError) as refused:
@@ -187,6 +191,7 @@ PATHS = {
     "ollama": "/api/chat",
     "gemini": "/v1beta/models/m:generateContent",
     "vertex": "/models/m:generateContent",
+    "vertex_claude": "/models/m:rawPredict",
     "bedrock": "/model/m/converse",
 }
 
@@ -199,6 +204,7 @@ def test_every_profile_has_a_path_for_answers(name: str) -> None:
 def test_streams_have_a_path_of_their_own_where_the_path_says_so() -> None:
     assert path_for(profiles.get("gemini"), "m", True) == "/v1beta/models/m:streamGenerateContent?alt=sse"
     assert path_for(profiles.get("bedrock"), "m", True) == "/model/m/converse-stream"
+    assert path_for(profiles.get("vertex_claude"), "m", True) == "/models/m:streamRawPredict"
     assert path_for(profiles.get("openai"), "m", True) == "/chat/completions"
 
 
@@ -209,7 +215,7 @@ def test_the_names_of_models_that_gemini_lists_are_taken_too() -> None:
 
 
 @pytest.mark.law
-@given(st.text(), st.sampled_from(["gemini", "vertex", "bedrock"]), st.booleans())
+@given(st.text(), st.sampled_from(["gemini", "vertex", "vertex_claude", "bedrock"]), st.booleans())
 def test_a_model_name_stays_in_its_segment_of_the_path(model: str, name: str, stream: bool) -> None:
     model = model.encode("utf-8", "replace").decode()
     path = path_for(profiles.get(name), model, stream)
@@ -229,6 +235,7 @@ def test_a_model_name_stays_in_its_segment_of_the_path(model: str, name: str, st
         ("anthropic", "/v1/messages/count_tokens"),
         ("gemini", "/v1beta/models/m:countTokens"),
         ("vertex", "/models/m:countTokens"),
+        ("vertex_claude", "/models/count-tokens:rawPredict"),
         ("bedrock", "/model/m/count-tokens"),
         ("openai_responses", "/v1/responses/input_tokens"),
         ("openai", None),
@@ -252,9 +259,9 @@ def test_counting_paths_meet_the_base_addresses() -> None:
 
 
 @pytest.mark.parametrize("name", profiles.names())
-def test_models_are_listed_under_the_base_address_but_for_two(name: str) -> None:
+def test_models_are_listed_under_the_base_address_where_there_is_a_list(name: str) -> None:
     path = models_path(profiles.get(name))
-    assert (path is None) == (name in ("vertex", "bedrock"))
+    assert (path is None) == (name in ("vertex", "vertex_claude", "bedrock"))
     if path is not None:
         provider = PROVIDERS.get(name.removesuffix("_responses"))
         base = (provider.url if provider is not None else "") or "https://host/v1"

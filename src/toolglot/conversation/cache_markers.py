@@ -77,16 +77,17 @@ def _in_fields(extra: Extra, protocol: str) -> tuple[CacheMarker, ...]:
     marking = marking_of(protocol)
     fields: dict[str, Any] = extra.get(protocol, {})
     written = fields.get(marking.field) if marking is not None else None
-    return () if written is None else (read_marker(written),)
+    return () if marking is None or written is None else (read_marker(written, marking),)
 
 
-def read_marker(written: Any) -> CacheMarker:
-    """A marker as all protocols write it: an object that may have a `ttl`."""
+def read_marker(written: Any, marking: CacheMarking) -> CacheMarker:
+    """A marker as all protocols write it: an object with a type, which may have a `ttl`."""
     if not isinstance(written, dict):
-        return CacheMarker()
+        return CacheMarker(is_malformed=True)
     ttl = written.get("ttl")
     more = tuple([name for name, value in written.items() if name not in _FIELDS and value is not None])
-    return CacheMarker(ttl if isinstance(ttl, str) else None, more)
+    is_malformed = written.get("type") != marking.type or not (ttl is None or isinstance(ttl, str))
+    return CacheMarker(ttl if isinstance(ttl, str) else None, more, is_malformed)
 
 
 def may_have_markers(turns: Iterable[Turn], tools: Iterable[ToolSpec], protocol: str) -> bool:
@@ -145,6 +146,25 @@ def marker_in(block: Opaque) -> Any:
     marking = marking_of(block.protocol)
     value: Any = block.value
     return value.get(marking.field) if marking is not None and isinstance(value, dict) else None
+
+
+def markers_in_block(block: Opaque) -> tuple[CacheMarker, ...]:
+    """The marker that such a block is."""
+    marking = marking_of(block.protocol)
+    return () if marking is None else (read_marker(marker_in(block), marking),)
+
+
+def unmarked_value(value: Any) -> Any:
+    """What a protocol's own block holds, without its markers and those on its content."""
+    if not isinstance(value, dict):
+        return value
+    fields = marker_fields()
+    content = value.get("content")
+    if isinstance(content, list) and any(isinstance(part, dict) and not fields.isdisjoint(part) for part in content):
+        value = {**value, "content": [unmarked_value(part) for part in content]}
+    if fields.isdisjoint(value):
+        return value
+    return {name: item for name, item in value.items() if name not in fields}
 
 
 def with_field(value: M, written: Any, protocol: str) -> M:

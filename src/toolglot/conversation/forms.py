@@ -28,10 +28,12 @@ class CacheMarker(Struct, frozen=True):
 
     ttl: how long, in the provider's words (`5m`, `1h`); None: as long as the provider does by default.
     more: the names of its other fields.
+    is_malformed: whether it is not an object of the protocol's type, or asks for a time that is not a string.
     """
 
     ttl: str | None = None
     more: tuple[str, ...] = ()
+    is_malformed: bool = False
 
 
 class CacheMarking(Struct, frozen=True, kw_only=True):

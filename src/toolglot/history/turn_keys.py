@@ -4,14 +4,15 @@ A turn's key is the caller's, or made from what the turn says, its native ids, a
 turns: `turn_<hash>.<n>`. It never depends on a position in a list, so it survives pruning and replay.
 
 Law: whatever may differ between two requests without a change of meaning does not count: fields of one protocol
-(`extra`, so cache markers too), metadata, the issuer. A turn has the same identity before and after it was added
-to a history.
+(`extra`), cache markers wherever they are, metadata, the issuer. A turn has the same identity before and after it was
+added to a history.
 """
 
 from __future__ import annotations
 
 import re
 from binascii import b2a_base64
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -21,6 +22,7 @@ from toolglot.conversation import (
     Block,
     Compaction,
     Media,
+    Opaque,
     ServerTool,
     Text,
     Thinking,
@@ -31,6 +33,7 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
+from toolglot.conversation.cache_markers import is_marker, unmarked_value
 from toolglot.conversation.ids import is_canonical
 
 _MADE = re.compile(r"(turn_[A-Za-z0-9_-]{22})\.([0-9]{1,15})")
@@ -46,7 +49,11 @@ def raw_id_of(written: str, metadata: ToolMetadata | None) -> str | None:
 
 def identity(turn: Turn) -> bytes:
     """What a turn says, in a form that is equal for equal turns."""
-    return msgspec.json.encode((turn.role, [_block(block) for block in turn.blocks]), order="deterministic")
+    return msgspec.json.encode((turn.role, _blocks(turn.blocks)), order="deterministic")
+
+
+def _blocks(blocks: Iterable[Block]) -> list[tuple[Any, ...]]:
+    return [_block(block) for block in blocks if type(block) is not Opaque or not is_marker(block)]
 
 
 def _block(block: Block) -> tuple[Any, ...]:
@@ -59,7 +66,7 @@ def _block(block: Block) -> tuple[Any, ...]:
     if isinstance(block, ToolResult):
         content: Any = block.content
         if isinstance(content, tuple):
-            content = [_block(part) for part in content]
+            content = _blocks(content)
         raw_id = raw_id_of(block.call_id, block.metadata)
         outcome = (
             block.is_error,
@@ -75,7 +82,7 @@ def _block(block: Block) -> tuple[Any, ...]:
     if isinstance(block, Media):
         return ("media", block.kind, block.media_type, block.data, block.url, block.file_id)
     if isinstance(block, ServerTool):
-        return ("server", block.protocol, block.phase, block.name, block.id, block.value)
+        return ("server", block.protocol, block.phase, block.name, block.id, unmarked_value(block.value))
     if isinstance(block, ToolReference):
         tool = block.definition
         defined = None if tool is None else (tool.description, tool.parameters, tool.type, tool.format)
@@ -84,7 +91,7 @@ def _block(block: Block) -> tuple[Any, ...]:
         return ("tools", [_block(tool) for tool in block.added], [_block(tool) for tool in block.removed])
     if isinstance(block, Compaction):
         return ("compaction", block.protocol, block.summary, block.data)
-    return ("other", block.protocol, block.kind, block.value)
+    return ("other", block.protocol, block.kind, unmarked_value(block.value))
 
 
 class TurnKeys:

@@ -502,6 +502,15 @@ class RequestRules(Group, frozen=True, kw_only=True):
             "taken over by a profile that extends this one: it is another host."
         ),
     ] = ()
+    path: Annotated[str, Meta(description="Path under the base address; empty: that of the protocol.")] = ""
+    stream_path: Annotated[str, Meta(description="The same for streams.")] = ""
+    hosted_version: Annotated[
+        str,
+        Meta(
+            description="The version that a cloud which hosts the protocol wants in the body (`anthropic_version`). "
+            "The model is then in the path, and may not be in the body. Empty: no such cloud."
+        ),
+    ] = ""
     count_tokens: Annotated[str, Meta(description="Path that counts tokens; empty: none.")] = ""
     context_management: Annotated[
         tuple[Literal["compaction", "clear_results", "clear_thinking"], ...],
@@ -570,6 +579,9 @@ class CacheRules(Group, frozen=True, kw_only=True):
     key_field: Annotated[
         str, Meta(description="The field of a request that keeps a conversation where its cache is; empty: none.")
     ] = ""
+    key_length: Annotated[
+        int | None, Meta(description="Maximum length of such a key, in characters; null: no known limit.")
+    ] = None
     affinity_header: Annotated[
         str, Meta(description="The header that keeps a conversation where its cache is; empty: none.")
     ] = ""

@@ -166,6 +166,10 @@ class View(Struct, kw_only=True):
     output_schema: ToolView | None = None
     """The schema of the output, if there is one, with its `strict`."""
     user: Setting | None = None
+    cache_key: Setting | None = None
+    """The key of a conversation for the prompt cache."""
+    version: Setting | None = None
+    """The version of the protocol, where a cloud that hosts it wants that in the body."""
     extra_fields: tuple[str, ...] = ()
     """Top-level fields that the protocol does not have."""
     fields: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
+from toolglot.conversation.cache_markers import marker_fields
 from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Gravity
 from toolglot.profiles import Profile, resolve
@@ -88,8 +89,13 @@ def _drop_absent_fields(conversation: Conversation, ctx: RenderContext) -> Conve
 
 
 def _drop_refused_fields(conversation: Conversation, ctx: RenderContext) -> Conversation:
-    """The conversation without fields that the target refuses although its protocol has them."""
-    protocol, refused = ctx.profile.protocol, ctx.profile.request.refused_fields
+    """The conversation without fields that the target refuses although its protocol has them.
+
+    A cache marker of the whole request stays here: it becomes one on the last block (`marker_carrying.py`).
+    """
+    protocol, refused = ctx.profile.protocol, frozenset(ctx.profile.request.refused_fields)
+    if ctx.profile.cache.style == "markers":
+        refused -= marker_fields()
     own = (conversation.extra or {}).get(protocol, {})
     kept = {field: value for field, value in own.items() if field not in refused or value in (None, False)}
     if len(kept) == len(own):

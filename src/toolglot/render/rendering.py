@@ -50,6 +50,7 @@ from toolglot.history.intake import Intake
 from toolglot.history.well_formed import WellFormedTurns, well_formed_turns
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
+from toolglot.render.cache_key import shorten_cache_key
 from toolglot.render.content.cache_markers import drop_refused_markers
 from toolglot.render.content.compaction import write_summaries
 from toolglot.render.content.empty_content import fill_empty_content
@@ -150,6 +151,7 @@ def render(
         )
     original = conversation
     conversation = drop_refused_markers(drop_foreign_fields(conversation, ctx), ctx)
+    conversation = shorten_cache_key(conversation, ctx)
     conversation = attach_markers(conversation, ctx)
     ctx.keeps_items, ctx.is_continued = ctx.is_native and keeps_items, is_continued
     # The replies so far are of the model that the client named, which need not be the model of this request (D3).

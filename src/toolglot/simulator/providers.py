@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from toolglot.conversation import FailureKind
 from toolglot.profiles.target_names import ANY_HOST, profile_heads
 from toolglot.protocols.fields.reading import Fields
+from toolglot.simulator.protocols.anthropic import HOSTED_ROUTES
 from toolglot.simulator.protocols.base import SimulatedRoute, simulated_protocol
 from toolglot.simulator.replies.refusals import ErrorEdit, Refusal
 from toolglot.simulator.replies.streams import StreamStyle
@@ -170,6 +171,17 @@ _DESCRIBED: Final = {
             key_headers=("x-api-key", "authorization"),
             required_header="anthropic-version",
             models=("claude-opus-5", "claude-sonnet-4-5", "claude-fable-5-1"),
+        ),
+        SimulatedProvider(
+            name="vertex_claude",
+            routes=HOSTED_ROUTES,
+            messages=ErrorMessages(
+                no_key="Request is missing required authentication credential.",
+                bad_key="Request had invalid authentication credentials.",
+                not_json="The request body is not valid JSON: {reason}",
+                too_long="prompt is too long: {tokens} tokens > {window} maximum",
+            ),
+            models=("claude-opus-5", "claude-sonnet-4-5@20250929"),
         ),
         SimulatedProvider(
             name="openai",

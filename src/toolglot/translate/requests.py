@@ -418,6 +418,8 @@ class ReceivedRequest:
             more = {**_changed_settings(self._original, conversation, to), "model": named}
             return _continue_stored(self._body, fields, more, continued, rendered, from_, to, policy, entries)
         sent, prompted = _write_tools_as_text(rendered, to, policy)
+        if from_.request.hosted_version and not to.request.hosted_version:
+            sent = _without_host_fields(sent, from_)
         kept_model = conversation.model if not model and from_.name != to.name else ""
         # A caller that names a destination knows which models it has.
         is_foreign = destination is None and is_foreign_model(to)
@@ -426,7 +428,10 @@ class ReceivedRequest:
         if from_.protocol != to.protocol:
             sent = _for_other_protocol(sent, from_, to)
         is_kept = (
-            rendered.is_unchanged and conversation is self._original and not prompted and not self._fixes and not modern
+            rendered.is_unchanged
+            and conversation is self._original
+            and not (prompted or self._fixes or modern)
+            and from_.request.hosted_version == to.request.hosted_version
         )
         is_same = from_.protocol == to.protocol and named == conversation.model and is_kept
         written, turns, make_body = fields, None, None
@@ -506,6 +511,15 @@ def _asks_for_usage(conversation: Conversation, client: Profile) -> bool:
     field, switch = get(client.protocol).usage_switch or ("", "")
     requested = (conversation.extra or {}).get(client.protocol, {}).get(field)
     return isinstance(requested, dict) and bool(requested.get(switch))
+
+
+def _without_host_fields(conversation: Conversation, source: Profile) -> Conversation:
+    """The conversation without the fields in which a cloud has what others have in headers."""
+    extra = conversation.extra or {}
+    own = extra.get(source.protocol, {})
+    fields = get(source.protocol).host_fields
+    kept = {name: value for name, value in own.items() if name not in fields}
+    return conversation if len(kept) == len(own) else replace(conversation, extra={**extra, source.protocol: kept})
 
 
 def _for_other_protocol(conversation: Conversation, source: Profile, target: Profile) -> Conversation:

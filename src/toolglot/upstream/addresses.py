@@ -28,8 +28,10 @@ _VERSION: Final = re.compile(r"v\d{1,3}(?:(?:alpha|beta)\d{0,2})?")
 
 def path_for(profile: Profile, model: str, stream: bool) -> str:
     """The path of a request to a model."""
-    protocol = get(profile.protocol)
-    path = protocol.stream_path if stream and protocol.stream_path else protocol.path
+    protocol, rules = get(profile.protocol), profile.request
+    path = rules.path or protocol.path
+    if stream:
+        path = rules.stream_path or rules.path or protocol.stream_path or path
     if "{model}" in path:
         return _with_model(profile, path, model)
     return _VERSIONS.get(profile.name, "") + path
@@ -55,7 +57,7 @@ def count_path(profile: Profile, model: str) -> str | None:
 
 def models_path(profile: Profile) -> str | None:
     """The path (for GET) of the list of models; None where there is none under the base address."""
-    if profile.name == "vertex":
+    if profile.name == "vertex" or profile.request.hosted_version:
         return None
     path = get(profile.protocol).models.path
     return _VERSIONS.get(profile.name, "") + path if path else None

@@ -68,6 +68,27 @@ def test_what_was_read_and_written_is_expected_to_be_read() -> None:
     assert loss.extra == 69_000_000
 
 
+def test_two_requests_at_once_lose_nothing() -> None:
+    """Neither could read what the other wrote. The next one can read what either of them did."""
+    clock = Clock()
+    watch = CacheWatch(clock=clock)
+    assert watch.note(KEY, use(0, 50_000, seconds=5.0), PRICES) is None
+    clock.now += 2.0
+    assert watch.note(KEY, use(0, 30_000, seconds=4.0), PRICES) is None, "it began before the first was over"
+    clock.now += 2.0
+    loss = watch.note(KEY, use(20_000, 0, seconds=1.0), PRICES)
+    assert loss is not None
+    assert loss.tokens == 30_000
+
+
+def test_the_time_to_live_begins_with_the_request_before() -> None:
+    """Each use starts it anew. A long reply is no pause, and a pause during one counts."""
+    assert (lost := after(use(0, 8000), use(0, 8000, seconds=300), 400)) is not None
+    assert lost.cause == "other", "it began 100 s after the one before"
+    assert (lost := after(use(0, 8000, seconds=250), use(0, 8000), 100)) is not None
+    assert (lost.cause, lost.detail) == ("expired", "350 s, it keeps it 300 s")
+
+
 def test_what_is_written_for_an_hour_costs_its_own_price() -> None:
     loss = after(use(0, 8000), use(0, 5000, hour=2000))
     assert loss is not None

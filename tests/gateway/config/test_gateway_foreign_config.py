@@ -55,6 +55,10 @@ LITELLM = [
     ),
     (litellm("gpt-5.5", f"api_key: {SECRET}"), "smart", "openai", "gpt-5.5", ""),
     (litellm("'claude-opus-5'"), "smart", "anthropic", "claude-opus-5", ""),
+    *(
+        (litellm(f"vertex_ai/{model}", "api_base: https://v.example/x"), "smart", name, model, "https://v.example/x")
+        for name, model in (("vertex_claude", "claude-opus-5"), ("vertex", "gemini-2.5-pro"))
+    ),
     (litellm('"openrouter/z-ai/glm-5"'), "smart", "openrouter", "z-ai/glm-5", ""),
     (
         litellm("hosted_vllm/llama", "api_base: http://10.0.0.7:8000/v1"),
@@ -104,7 +108,8 @@ def test_the_first_model_is_written_as_a_configuration_that_is_accepted(
         "HOME": "/home/u",
         **dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"), "k" * 20),
     }
-    names = ("MY_KEY", "DS_KEY", "SAMBANOVA_API_KEY", "VOLC_ENGINE_API_KEY", "VLLM_API_KEY", "GEMINI_API_KEY")
+    names = ["MY_KEY", "DS_KEY", "SAMBANOVA_API_KEY", "VOLC_ENGINE_API_KEY", "VLLM_API_KEY", "GEMINI_API_KEY"]
+    names.append("GOOGLE_ACCESS_TOKEN")
     config = parse_config(ConfigText("t.toml", found.toml), {**environ, **dict.fromkeys(names, "k" * 20)})
     (settings,) = config.upstreams.values()
     assert settings.name == upstream

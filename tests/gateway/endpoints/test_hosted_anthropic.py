@@ -140,3 +140,23 @@ def test_cache_markers_of_a_hosted_body_are_carried(simulated: Server, upstream:
     for request in simulated.requests:
         content = request.body["messages"][0]["content"]
         assert content[-1] == (point if upstream.startswith("bedrock") else body["messages"][0]["content"][0])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_claude_on_vertex_as_an_upstream(simulated: Server, stream: bool) -> None:
+    """The model is in the path, the version in the body, and a marker of the request on its last block."""
+    mark = {"type": "ephemeral", "ttl": "1h"}
+    body = {"model": "vertex_claude/claude-opus-5", "max_tokens": 9, "stream": stream, "cache_control": mark}
+    body["messages"] = [{"role": "user", "content": "Hi"}]
+    with gateway(simulated) as served:
+        got = ask(served, "/v1/messages", body, headers={"anthropic-beta": BETA})
+        counted = ask(served, "/v1/messages/count_tokens", {**body, "stream": None, "max_tokens": None})
+    assert got.status == 200
+    assert (b"event: message_stop" in got.data) == stream
+    sent = simulated.requests[0]
+    action = "streamRawPredict" if stream else "rawPredict"
+    assert sent.path == f"/vertex_claude/models/claude-opus-5:{action}"
+    assert sent.headers["anthropic-beta"] == BETA
+    assert (sent.body["anthropic_version"], sent.body.get("model")) == ("vertex-2023-10-16", None)
+    assert sent.body["messages"][-1]["content"] == [{"type": "text", "text": "Hi", "cache_control": mark}]
+    assert counted.body["input_tokens"] > 0

@@ -88,6 +88,31 @@ def test_what_the_client_set_stays(served: Served, simulated: Server) -> None:
     assert simulated.requests[-1].body["prompt_cache_key"] == "mine"
 
 
+def test_another_provider_gets_a_hash_of_what_the_client_set(simulated: Server) -> None:
+    """Two clients may call their conversations alike."""
+    with gateway(simulated, settings=TWO_KEYS, environ=KEYS) as served:
+        for key in KEYS.values():
+            for _ in range(2):
+                send(served, "openai_responses", MISTRAL, key=key, prompt_cache_key="mine" * 30_000)
+    keys = [request.body["prompt_cache_key"] for request in simulated.requests]
+    assert keys[0] == keys[1] != keys[2] == keys[3]
+    assert all(len(key) <= 64 and "mine" not in key for key in keys)
+
+
+@pytest.mark.parametrize(("protocol", "model"), [("openai", GPT), ("openai_responses", RESPONSES)])
+def test_a_key_that_is_too_long_is_hashed_also_for_the_own_client(
+    served: Served, simulated: Server, protocol: str, model: str
+) -> None:
+    long = "session-0d5f5ae5-6bf6-4d2f-8f0e-0f3d8f3a7c11-agent-0d5f5ae5-6bf6-4d2f-8f0e"
+    for key in (long, long, f"{long}2", "s" * 64):
+        send(served, protocol, model, prompt_cache_key=key)
+    sent = [request.body["prompt_cache_key"] for request in simulated.requests]
+    assert sent[0] == sent[1] != sent[2]
+    assert [len(key) for key in sent] == [32, 32, 32, 64]
+    entries = served.records[0].sent.entries
+    assert [entry.gravity for entry in entries if "cache-key-length" in entry.reason] == ["housekeeping"]
+
+
 @pytest.mark.parametrize(("protocol", "model"), [("openai", GPT), ("openai_responses", RESPONSES)])
 def test_a_client_of_the_provider_itself_gets_no_key(
     served: Served, simulated: Server, protocol: str, model: str

@@ -24,6 +24,7 @@ ADDRESS = "https://generativelanguage.googleapis.com/v1beta/files/secret"
 IDS = ("files/secret", "file-secret", "cachedContents/secret", "vs_secret")
 MODELS = {
     "anthropic": "claude-sonnet-4-5",
+    "vertex_claude": "claude-opus-5",
     "openai": "gpt-4.1",
     "openai_chat": "gpt-4.1",
     "openai_responses": "gpt-5.5",

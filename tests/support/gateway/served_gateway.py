@@ -32,6 +32,7 @@ UPSTREAMS = {
     "ollama": ("ollama", ""),
     "cohere": ("cohere", ""),
     "bedrock": ("bedrock", ""),
+    "vertex_claude": ("vertex_claude", ""),
     "xai": ("xai", ""),
     "vllm": ("vllm", ""),
 }

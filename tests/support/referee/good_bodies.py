@@ -15,7 +15,7 @@ from toolglot.profiles import Profile
 Body = dict[str, Any]
 
 TARGETS = tuple(name for name in profiles.names() if profiles.get(name).protocol in ("openai_chat", "anthropic"))
-CHAT = tuple(name for name in TARGETS if name != "anthropic")
+CHAT = tuple(name for name in TARGETS if profiles.get(name).protocol == "openai_chat")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CLOSED = {**SCHEMA, "additionalProperties": False}
@@ -24,11 +24,24 @@ ONE, TWO, THREE = "abcdef001", "abcdef002", "abcdef003"
 
 
 def rich(target: str) -> Body:
-    return claude_rich() if target == "anthropic" else chat_rich(profiles.get(target))
+    profile = profiles.get(target)
+    return at_host(claude_rich(), profile) if profile.protocol == "anthropic" else chat_rich(profile)
 
 
 def good(target: str) -> list[Body]:
-    return claude_good() if target == "anthropic" else chat_good(profiles.get(target))
+    profile = profiles.get(target)
+    if profile.protocol == "openai_chat":
+        return chat_good(profile)
+    return [at_host(body, profile) for body in claude_good()]
+
+
+def at_host(body: Body, profile: Profile) -> Body:
+    """A body of Anthropic as a cloud that hosts its protocol takes it."""
+    version = profile.request.hosted_version
+    if not version:
+        return body
+    left_out = {"model", *profile.request.refused_fields}
+    return {"anthropic_version": version, **{name: value for name, value in body.items() if name not in left_out}}
 
 
 # --- Chat -------------------------------------------------------------------------------------------

@@ -228,13 +228,19 @@ CLAUDE_PLANTS: dict[str, Plant] = {
         lambda p: not p.request.cache_markers,
         edit(lambda body: body["tools"][0].update(cache_control={"type": "ephemeral"})),
     ),
+    "request.refused_fields": where(
+        lambda p: "cache_control" in p.request.refused_fields, edit(lambda body: body.update(MARK))
+    ),
+    "request.hosted_version": where(
+        lambda p: p.request.hosted_version, edit(lambda body: body.update(anthropic_version="2023-06-01"))
+    ),
     "request.foreign_models": where(
         lambda p: p.request.foreign_models, edit(lambda body: body.update(model="gemini-3-pro"))
     ),
 }
 
 CLAUDE_UNSEEN = {
-    "request.refused_fields": "all fields that there are are accepted",
+    "cache.key_length": "there is no key",
     "request.fields": "all hosts have the same fields",
     "request.message_fields": "all hosts have the same fields",
     "request.seed_field": "there is no seed",

@@ -335,6 +335,9 @@ CHAT_PLANTS: dict[str, Plant] = {
         edit(lambda body: body.update(response_format={"type": "json_object"})),
     ),
     "request.user": where(lambda p: not p.request.user and refuses_fields(p), edit(lambda body: body.update(user="u"))),
+    "cache.key_length": where(
+        lambda p: p.cache.key_length is not None, edit(lambda body: body.update(prompt_cache_key="k" * 69))
+    ),
     "request.cache_markers": where(
         lambda p: not p.request.cache_markers and refuses_fields(p),
         edit(lambda body: body["tools"][0].update(cache_control={"type": "ephemeral"})),
@@ -348,6 +351,7 @@ CHAT_UNSEEN = {
     "cache.max_markers": "only OpenRouter has markers",
     "cache.positions": "only OpenRouter has markers, and it ignores those that it does not know",
     "cache.ttls": "only OpenRouter has markers",
+    "request.hosted_version": "there is no such field",
     "tools.deferred": "there is no field for it",
     "reasoning.foreign_marks": "thinking stands in plain fields",
     "calls.text_after": "calls have a field of their own, which has no position",

@@ -94,6 +94,8 @@ FORCED = {
     "request.blank_stop": "false",
     "request.user": "false",
     "request.cache_markers": "false",
+    "request.hosted_version": "'vertex-2023-10-16'",
+    "cache.key_length": "64",
     "cache.positions": "['system']",
     "request.foreign_models": "['gemini-*']",
     "request.output": "[]",

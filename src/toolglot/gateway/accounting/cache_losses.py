@@ -4,7 +4,8 @@
     record.reply.lose(loss); record.reply.add(loss.entry)
 
 The last reply of a conversation says how much of it was in the cache: what it read and what it wrote. If the next one
-reads less, the difference was paid for again. Why is known from what changed between the two.
+reads less, the difference was paid for again. Why is known from what changed between the two. Of two that run at once,
+the later one is not compared.
 
 Laws: nothing that is sent depends on it (law 15). It takes a hash and a look-up for each request, and a bounded memory
 for each process: what is forgotten, or was served by another process, is not reported. Only the providers' own counts
@@ -65,6 +66,8 @@ class CacheUse(Struct, frozen=True, kw_only=True):
     """What was changed in the request."""
     ttl_seconds: int | None = None
     """How long the cache keeps a prompt; None: not known."""
+    seconds: float = 0.0
+    """How long ago the request began."""
 
 
 class CacheLoss(Struct, frozen=True):
@@ -107,7 +110,9 @@ class _Seen(Struct, frozen=True, gc=False):
     cached: int
     """Tokens that were in the cache after it."""
     input: int
+    began: float
     at: float
+    """When the reply was there."""
     ttl_seconds: int | None
     actions: frozenset[str]
     repairs: int
@@ -134,21 +139,25 @@ class CacheWatch:
     def note(self, key: WatchKey, use: CacheUse, prices: Prices) -> CacheLoss | None:
         """Remember what a reply says, and return what was lost since the reply before."""
         now = self._clock()
+        began = now - use.seconds
         before = self._seen.pop(key, None)
         read, written = use.counts.get("cache_read_tokens", 0), use.counts.get("cache_write_tokens", 0)
-        loss = None
-        if before is not None and before.turns <= use.turns:
+        loss, cached = None, read + written
+        if before is not None and began < before.at and before.upstream == use.upstream and before.model == use.model:
+            cached = max(cached, before.cached)  # both ran at once: neither could read what the other wrote
+        elif before is not None and before.turns <= use.turns:
             lost = before.cached - read
             if lost >= MIN_LOST and lost * MIN_SHARE >= before.cached:
-                loss = _loss(before, use, lost, now, prices)
+                loss = _loss(before, use, lost, began, prices)
         actions, repairs = _changes(use.entries, use.turns)
         hour = bool(use.counts.get("cache_write_1h_tokens"))
         self._seen[key] = _Seen(
             use.upstream,
             use.model[:_MAX_MODEL],
             use.turns,
-            read + written,
+            cached,
             use.counts.get("input_tokens", 0),
+            began,
             now,
             max(_HOUR, use.ttl_seconds or 0) if hour else use.ttl_seconds,
             actions,
@@ -164,8 +173,8 @@ def watch_key(client: str, session: str, conversation: Conversation) -> WatchKey
     return client, hash((session[:_MAX_NAME], first_message(conversation)[:_MAX_NAME]))
 
 
-def _loss(before: _Seen, use: CacheUse, lost: int, now: float, prices: Prices) -> CacheLoss:
-    cause, detail = _cause(before, use, now)
+def _loss(before: _Seen, use: CacheUse, lost: int, began: float, prices: Prices) -> CacheLoss:
+    cause, detail = _cause(before, use, began)
     place = f"{before.upstream}/{before.model}"
     if use.is_simulated:
         return CacheLoss(lost, cause, None, None, place, detail)
@@ -181,7 +190,7 @@ def _loss(before: _Seen, use: CacheUse, lost: int, now: float, prices: Prices) -
     return CacheLoss(lost, cause, price, cached_price, place, detail)
 
 
-def _cause(before: _Seen, use: CacheUse, now: float) -> tuple[Cause, str]:
+def _cause(before: _Seen, use: CacheUse, began: float) -> tuple[Cause, str]:
     """Why the cache was not read, as far as the gateway knows."""
     if before.upstream != use.upstream:
         return "upstream", ""
@@ -191,8 +200,8 @@ def _cause(before: _Seen, use: CacheUse, now: float) -> tuple[Cause, str]:
     new = sorted(actions - before.actions)
     if new or repairs > before.repairs:
         return "repair", f"what was done: {', '.join(new)}" if new else ""
-    if before.ttl_seconds is not None and now - before.at > before.ttl_seconds:
-        return "expired", f"{now - before.at:.0f} s, it keeps it {before.ttl_seconds} s"
+    if before.ttl_seconds is not None and began - before.began > before.ttl_seconds:  # each use starts it anew
+        return "expired", f"{began - before.began:.0f} s, it keeps it {before.ttl_seconds} s"
     return "other", ""
 
 

@@ -101,6 +101,8 @@ def _litellm(text: str) -> ForeignConfig:
     model = found.get("model", "")
     head, slash, rest = model.partition("/")
     provider = _provider(_LITELLM_NAMES.get(head, head)) if slash else _owner(model)
+    if provider == "vertex" and rest.startswith("claude"):
+        provider = "vertex_claude"
     return _first_model(
         "LiteLLM",
         model=found.get("model_name", ""),

@@ -320,6 +320,11 @@ class RecordedTimes:
         self.seconds = _clock() - self._began
 
     @property
+    def so_far(self) -> float:
+        """Seconds since it began."""
+        return _clock() - self._began
+
+    @property
     def began(self) -> float:
         """The request began, by the clock of all these times."""
         return self._began

@@ -33,6 +33,7 @@ PROVIDERS: Final = {
     "mistral": "mistral_ai",
     "openai_responses": "openai",
     "vertex": "gcp.vertex_ai",
+    "vertex_claude": "gcp.vertex_ai",
     "xai": "x_ai",
 }
 """The names of targets in `gen_ai.provider.name`, if they differ from their own."""

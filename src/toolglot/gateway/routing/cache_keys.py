@@ -8,7 +8,8 @@ Coding agents name their session: Claude Code in `metadata.user_id`, Codex in `p
 The target's field or header for it is the rule `cache.key_field` or `cache.affinity_header`.
 
 Laws: the upstream gets a keyed hash, so that nothing of the user is shown and one client key cannot name the
-conversation of another. What the client set itself stays. A body in the client's own protocol is not changed (law 3).
+conversation of another. What a client sets for its own provider stays there; another provider gets a hash of it. A body
+in the client's own protocol is not changed (law 3).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Conversation
 from toolglot.conversation.report import Entry
 from toolglot.profiles import Profile
+from toolglot.upstream.providers import PROVIDERS
 from toolglot.upstream.routing.load_balancing import first_message
 
 SESSION_HEADERS: Final = (
@@ -98,13 +100,21 @@ def cache_key(session: str, client: str, secret: str) -> str:
 def with_cache_key(
     conversation: Conversation, source: Profile, target: Profile, key: str
 ) -> tuple[Conversation, list[Entry]]:
-    """The conversation with its key in the target's field, if it is translated and the client did not set one."""
+    """The conversation with its key in the target's field, if it is translated. A key that the client set for its own
+    provider is a name of the session too."""
     field, extra = target.cache.key_field, conversation.extra or {}
     own = extra.get(target.protocol, {})
-    if not field or source.protocol == target.protocol or field in own or _own_key(conversation, source):
+    if not field or source.protocol == target.protocol or field in own:
+        return conversation, []
+    if _own_key(conversation, source) and _are_of_one_provider(source.name, target.name):
         return conversation, []
     added = replace(conversation, extra={**extra, target.protocol: {**own, field: key}})
     return added, [_entry(target, "cache.key_field", f"$.{field}")]
+
+
+def _are_of_one_provider(source: str, target: str) -> bool:
+    """Whether a provider serves both profiles."""
+    return any({source, target} <= {each.target, *each.also} for each in PROVIDERS.values() if each.also)
 
 
 def affinity_headers(target: Profile, key: str) -> tuple[dict[str, str], list[Entry]]:

@@ -214,6 +214,7 @@ class UpstreamCall:
             counts=counts,
             entries=record.sent.entries,
             ttl_seconds=self.profile(record.sent.target, route.model).cache.default_ttl_seconds,
+            seconds=record.times.so_far,
         )
         loss = watch.note(key, use, self._services.meter.prices)
         if loss is not None:

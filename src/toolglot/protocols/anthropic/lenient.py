@@ -31,6 +31,8 @@ from toolglot.protocols.lenient.fixes import (
 
 _CACHE_MARKER: Final = CACHE_MARKING.field
 _MAX_CACHE_MARKERS: Final = 4
+_PARTS: Final = ("$.messages", "$.system", "$.tools")
+"""The parts of a request, by how much a marker at their end saves."""
 
 
 def _fix_request(body: Fields, fixes: Fixes) -> None:
@@ -48,13 +50,21 @@ def _fix_request(body: Fields, fixes: Fixes) -> None:
 
 
 def _limit_cache_markers(body: Fields, fixes: Fixes) -> None:
-    """A body with the last of its cache markers, as many as are accepted: they reach furthest."""
+    """A body with as many of its cache markers as are accepted: the last of the messages, of the system prompt and of
+    the tools, which other conversations share, and then the others from the end."""
     marked = [(path, holder) for path, holder in _markable(body) if holder.get(_CACHE_MARKER) is not None]
-    accepted = _MAX_CACHE_MARKERS - (body.get(_CACHE_MARKER) is not None)
-    for path, holder in marked[: max(len(marked) - accepted, 0)]:
-        del holder[_CACHE_MARKER]
-        reason = f"at most {_MAX_CACHE_MARKERS} cache markers are accepted; one before the last was left out"
-        fixes.append((f"{path}.{_CACHE_MARKER}", reason))
+    has_own = body.get(_CACHE_MARKER) is not None  # that one is at the end of the messages
+    accepted = _MAX_CACHE_MARKERS - has_own
+    if len(marked) <= accepted:
+        return
+    last = {path.partition("[")[0]: path for path, _ in marked}
+    first = [last[part] for part in _PARTS[has_own:] if part in last]
+    kept = frozenset([*first, *[path for path, _ in reversed(marked) if path not in first]][:accepted])
+    for path, holder in marked:
+        if path not in kept:
+            del holder[_CACHE_MARKER]
+            reason = f"at most {_MAX_CACHE_MARKERS} cache markers are accepted; one that saves less was left out"
+            fixes.append((f"{path}.{_CACHE_MARKER}", reason))
 
 
 def _markable(body: Fields) -> Iterator[tuple[str, Fields]]:

@@ -214,14 +214,17 @@ def _read_format(format: Fields) -> OutputFormat:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
+def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:
     """A conversation as a request body. What the protocol cannot express is not written.
 
-    The body is the same whatever the profile of the target says.
+    A cloud that hosts the protocol has the model in the path, and the version in the body.
     """
     options = conversation.options
     form = conversation.form if type(conversation.form) is AnthropicRequest else PLAIN_REQUEST
-    body: Fields = {"model": conversation.model} if conversation.model else {}
+    version = profile.request.hosted_version if profile is not None else ""
+    body: Fields = {"model": conversation.model} if conversation.model and not version else {}
+    if version:
+        body["anthropic_version"] = version
     top, turns = _split_system(conversation.turns)
     if top:
         body["system"] = _write_system(top)
@@ -263,7 +266,7 @@ def _is_string(turn: Turn) -> bool:
 
 def _write_system(turns: tuple[Turn, ...]) -> str | list[Fields]:
     blocks = [block for turn in turns for block in turn.blocks]
-    if len(blocks) == 1 and _is_string(turns[0]) and isinstance(blocks[0], Text):
+    if len(blocks) == 1 and _is_string(turns[0]) and isinstance(blocks[0], Text) and not blocks[0].extra:
         return blocks[0].text
     return write_blocks(blocks)
 
@@ -271,7 +274,7 @@ def _write_system(turns: tuple[Turn, ...]) -> str | list[Fields]:
 def _write_message(turn: Turn) -> Fields:
     role = "user" if turn.role == "tool" else "system" if turn.role == "developer" else turn.role
     blocks = turn.blocks
-    if len(blocks) == 1 and _is_string(turn) and isinstance(block := blocks[0], Text):
+    if len(blocks) == 1 and _is_string(turn) and isinstance(block := blocks[0], Text) and not block.extra:
         return with_extra({"role": role, "content": block.text}, turn.extra, PROTOCOL)
     return with_extra({"role": role, "content": write_blocks(blocks)}, turn.extra, PROTOCOL)
 

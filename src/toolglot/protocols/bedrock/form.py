@@ -145,7 +145,7 @@ class BedrockTool(BedrockForm, frozen=True, tag="bedrock.tool"):
     @property
     def cache_markers(self) -> tuple[CacheMarker, ...]:
         markers = (*(self.markers_before or ()), *(self.markers_after or ()))
-        return tuple([read_marker(marker.get(CACHE_MARKING.field)) for marker in markers])
+        return tuple([read_marker(marker.get(CACHE_MARKING.field), CACHE_MARKING) for marker in markers])
 
     def without_cache_markers(self) -> BedrockTool:
         return BedrockTool(self.block_rest, self.schema_rest, self.has_no_schema)

@@ -188,7 +188,7 @@ class ChatTool(ChatForm, frozen=True, tag="openai_chat.tool"):
     def cache_markers(self) -> tuple[CacheMarker, ...]:
         """Some clients of LiteLLM write the marker of a tool into its `function`."""
         marker = (self.inner_rest or {}).get(CACHE_MARKING.field)
-        return () if marker is None else (read_marker(marker),)
+        return () if marker is None else (read_marker(marker, CACHE_MARKING),)
 
     def without_cache_markers(self) -> ChatTool:
         rest = {field: value for field, value in (self.inner_rest or {}).items() if field != CACHE_MARKING.field}

@@ -36,8 +36,8 @@ _CHOICE = frozenset({"message", "finish_reason"})
 _USAGE = frozenset({"prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"})
 _PROMPT: Final = "prompt_tokens_details"
 _COMPLETION: Final = "completion_tokens_details"
-_CACHED_FIELDS: Final = ("prompt_cache_hit_tokens", "cached_tokens")
-"""Where DeepSeek and Moonshot have the cached tokens, which are part of the prompt, if not in its details."""
+_CACHED_FIELDS: Final = ("prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
+"""Where DeepSeek, Moonshot and Mistral have the cached tokens, which are part of the prompt, if not in its details."""
 _FOREIGN: Final = PLAIN._replace(media=False, refusals=True)
 """In a reply, content is a string, and a refusal stands beside it."""
 

@@ -46,6 +46,8 @@ UNSEEN: Final[Mapping[str, str]] = {
     "schema.field": "a name of the protocol: a wrong one is an unknown field",
     "schema.free_field": "names the field that the other schema rules do not apply to",
     "request.count_tokens": "another request",
+    "request.path": "an address, not a body",
+    "request.stream_path": "an address, not a body",
     "tools.web_search": "a type of `tools.server`, whose check follows it",
     "tools.web_fetch": "a type of `tools.server`, whose check follows it",
     "tools.forced_search": "about choices that name no tool of the request",

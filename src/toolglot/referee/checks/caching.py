@@ -56,9 +56,17 @@ def ttls(case: RequestCase) -> Findings:
             longest = rank
 
 
+def key_length(case: RequestCase) -> Findings:
+    limit, key = case.profile.cache.key_length, case.view.cache_key
+    if limit is None or key is None or not isinstance(key.value, str) or len(key.value) <= limit:
+        return
+    yield RuleBreach(key.path, f"at most {limit} characters are accepted", "shorten it", str(len(key.value)))
+
+
 CHECKS: Checks = {
     "request.cache_markers": cache_markers,
     "cache.max_markers": max_markers,
     "cache.positions": positions,
     "cache.ttls": ttls,
+    "cache.key_length": key_length,
 }

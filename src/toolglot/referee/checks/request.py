@@ -172,8 +172,21 @@ def foreign_models(case: RequestCase) -> Findings:
         yield RuleBreach("$.model", f"{quote(model)} is a model of another provider", hint, model[:80])
 
 
+def hosted_version(case: RequestCase) -> Findings:
+    """At a cloud that hosts the protocol, the body has the version, and not the model."""
+    wanted, found = case.profile.request.hosted_version, case.view.version
+    if not wanted:
+        return
+    if found is None or found.value != wanted:
+        path = found.path if found is not None else "$.anthropic_version"
+        yield RuleBreach(path, f"expected {quote(wanted)}", f"write {quote(wanted)}")
+    if "model" in case.view.fields:
+        yield RuleBreach("$.model", "the model is in the path", "leave it out", "model")
+
+
 CHECKS: Checks = {
     "request.target": served_elsewhere,
+    "request.hosted_version": hosted_version,
     "request.max_tokens_field": max_tokens_field,
     "request.max_tokens_required": max_tokens_required,
     "request.min_max_tokens": min_max_tokens,

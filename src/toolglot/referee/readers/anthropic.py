@@ -297,7 +297,9 @@ def read(body: dict[str, Any]) -> View:
         output_schema=_output_schema(body, config),
         signature_fields=tuple(_signature_fields(body)),
         user=setting(fields(body.get("metadata")), "user_id", "$.metadata"),
+        version=setting(body, "anthropic_version"),
         extra_fields=found.take("$"),
+        fields=tuple([name for name, value in body.items() if value not in (None, False)]),
         cache_markers=tuple(_cache_markers(body)),
         shapes=tuple(found.shapes),
     )

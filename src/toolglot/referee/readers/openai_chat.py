@@ -75,6 +75,7 @@ def read(body: dict[str, Any]) -> View:
         output=_output(fields(body.get("response_format"))),
         output_schema=_output_schema(fields(body.get("response_format"))),
         user=setting(body, "user"),
+        cache_key=setting(body, "prompt_cache_key"),
         extra_fields=found.take("$"),
         fields=tuple(name for name, value in body.items() if value not in (None, False)),
         named_fields=tuple(body),

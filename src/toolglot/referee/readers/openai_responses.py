@@ -91,6 +91,7 @@ def read(body: dict[str, Any]) -> View:
         output=_output(fields(request.get("text"))),
         output_schema=_output_schema(fields(fields(request.get("text")).get("format"))),
         user=setting(request, "user"),
+        cache_key=setting(request, "prompt_cache_key"),
         keeps_items=request.get("store") is not False,
         is_continued=_is_continued(request),
         extra_fields=found.take("$"),

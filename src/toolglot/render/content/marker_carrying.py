@@ -23,10 +23,10 @@ from toolglot.conversation.cache_markers import (
     marked,
     marked_tool,
     marker_in,
+    markers_in_block,
     markers_of,
     marking_of,
     may_have_markers,
-    read_marker,
     takes_marker,
     takes_tool_marker,
     with_field,
@@ -196,15 +196,18 @@ def _count(conversation: Conversation) -> int:
 
 
 def _has_refused_markers(conversation: Conversation, ctx: RenderContext) -> bool:
-    """Whether the target refuses markers of its own client: too many, at the wrong place, or for the wrong time."""
+    """Whether the target refuses markers of its own client: too many, malformed, at the wrong place, or for the
+    wrong time."""
     rules, found = ctx.profile.cache, _native_markers(conversation, ctx.profile.protocol)
     if not found:
         return False
-    if len(found) > rules.max_markers:
+    if len(found) > rules.max_markers or _has_refused_field(conversation, ctx):
         return True
     refuses = ctx.profile.request.unknown_fields == "refused"
     longest = len(rules.ttls)
     for section, marker in found:
+        if marker.is_malformed:
+            return True
         is_result = section == "results" and "messages" in rules.positions  # which none is known to refuse
         if refuses and section not in rules.positions and not is_result:
             return True
@@ -218,10 +221,17 @@ def _has_refused_markers(conversation: Conversation, ctx: RenderContext) -> bool
     return False
 
 
+def _has_refused_field(conversation: Conversation, ctx: RenderContext) -> bool:
+    """Whether the request itself has a marker, where only blocks and tools may have one."""
+    marking = marking_of(ctx.profile.protocol)
+    is_refused = marking is not None and marking.field in ctx.profile.request.refused_fields
+    return is_refused and bool(markers_of(conversation, ctx.profile.protocol))
+
+
 def _native_markers(conversation: Conversation, protocol: str) -> list[tuple[str, CacheMarker]]:
     """The markers with the part of the prompt that they are in. Every native request comes here; calls cost."""
     tools = [tool for tool in conversation.tools if tool.extra is not None or tool.form is not None]
-    found = [("tools", marker) for tool in tools for marker in markers_of(tool, protocol)]
+    found = [("tools", marker) for tool in tools for marker in _own_markers(tool, protocol)]
     for turn in conversation.turns:
         for block in turn.blocks:
             if block.extra is None:
@@ -234,9 +244,9 @@ def _native_markers(conversation: Conversation, protocol: str) -> list[tuple[str
             break
         if turn.extra is not None:
             section = "results" if turn.role == "tool" else section_of(turn, Text)
-            found += [(section, marker) for marker in markers_of(turn, protocol)]
+            found += [(section, marker) for marker in _own_markers(turn, protocol)]
     if conversation.extra is not None:
-        found += [("messages", marker) for marker in markers_of(conversation, protocol)]
+        found += [("messages", marker) for marker in _own_markers(conversation, protocol)]
     return found
 
 
@@ -251,17 +261,25 @@ def _markers_in_turn(turn: Turn, protocol: str) -> list[tuple[str, CacheMarker]]
     before: type = Text
     for block in turn.blocks:
         if isinstance(block, Opaque) and block.protocol == protocol and is_marker(block):
-            found.append((section_of(turn, before), read_marker(marker_in(block))))
+            found += [(section_of(turn, before), marker) for marker in markers_in_block(block)]
         elif block.extra is not None or type(block) is ToolResult:
             markers: list[CacheMarker] = []
             if type(block) is ToolResult and _has_marked_part(block) and isinstance(block.content, tuple):
                 for part in block.content:
-                    markers += markers_of(part, protocol)
+                    markers += _own_markers(part, protocol)
             if block.extra is not None:
-                markers += markers_of(block, protocol)
+                markers += _own_markers(block, protocol)
             found += [(section_of(turn, type(block)), marker) for marker in markers]
         before = type(block)
     return found
+
+
+def _own_markers(value: Block | ToolSpec | Turn | Conversation, protocol: str) -> tuple[CacheMarker, ...]:
+    """The markers on a value. Where markers are blocks, a field that is called like one is none."""
+    marking, form = marking_of(protocol), value.form
+    if marking is None or not marking.block:
+        return markers_of(value, protocol)
+    return form.cache_markers if form is not None and form.protocol == protocol else ()
 
 
 def section_of(turn: Turn, kind: type) -> str:
@@ -337,6 +355,8 @@ class _Collector:
             if marker.more:
                 names = ", ".join(marker.more)[:80]
                 self._report.add("dropped", f"fields of cache markers that are not known there were dropped: {names}")
+            if marker.is_malformed:
+                self._report.add("replaced", "a malformed cache marker was written as the target reads it", turn)
             if self._last is None:
                 rule = self._ctx.rule("cache.positions")
                 self._report.add("dropped", f"no cache marker can be there, nor before it {rule}; dropped", turn)

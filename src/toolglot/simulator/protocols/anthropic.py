@@ -226,6 +226,15 @@ def _not_loadable(value: Any, violation: Violation) -> str:
     return violation.message if name is None else f"Tool reference '{name}' has no corresponding tool definition"
 
 
+_HOSTED: Final = r"/models/(?P<model>[^/]+)"
+HOSTED_ROUTES: Final = (
+    SimulatedRoute(r"/models/count-tokens:rawPredict", _NAME, "count"),
+    SimulatedRoute(rf"{_HOSTED}:rawPredict", _NAME),
+    SimulatedRoute(rf"{_HOSTED}:(?P<stream>streamRawPredict)", _NAME),
+)
+"""The paths of Vertex AI, under the address of a project."""
+
+
 class _Anthropic(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"/v1/messages", _NAME),

@@ -87,7 +87,10 @@ def _usage(request: AcceptedRequest, plan: ReplyPlan) -> Fields:
     usage = plan.usage
     counts: Fields = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
     counts["total_tokens"] = sum(counts.values())
-    if request.provider != "mistral":
+    if request.provider == "mistral":
+        if usage.cache_read_tokens:
+            counts["prompt_tokens_details"] = {"cached_tokens": usage.cache_read_tokens}
+    else:
         counts["prompt_tokens_details"] = {"cached_tokens": usage.cache_read_tokens or 0}
         counts |= _cached_beside(request.provider, usage)
         if usage.cache_write_tokens:
