@@ -270,7 +270,7 @@ def test_a_json_list_is_split_however_it_is_cut(size: int) -> None:
     items = [{"a": 'x"]}{[\\'}, {"b": [1, {"c": "\\\\"}]}, [1, [2]], {}]
     data = json.dumps(items, indent=1).encode()
     pieces = (data[start : start + size] for start in range(0, len(data), size))
-    assert [json.loads(item) for item in files.split_list(pieces)] == items
+    assert [json.loads(item) for item in files.split_values(pieces)] == items
 
 
 def test_a_json_list_of_rows_is_read(tmp_path: Path) -> None:
