@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.agent_files.sessions import PNG, full_conversation, home_in, place
+from support.agent_files.sessions import PNG, full_conversation, home_in, minimal, place, write_file
 from support.bulk.made_files import read_lines, sharegpt_rows, write_lines
 from support.bulk.samples import ATIF
 from toolglot import InputError, agent_files, bulk
@@ -45,13 +45,10 @@ def test_a_session_file_of_an_agent_is_a_row(agent: str, tmp_path: Path) -> None
 
 
 def test_a_folder_of_sessions_is_one_run_and_a_file_that_is_none_is_set_aside(tmp_path: Path) -> None:
-    home = home_in(tmp_path / "home")
-    folder = tmp_path / "home"
+    folder = tmp_path / "sessions"
     for agent in ("claude_code", "codex"):
-        (tmp_path / f"{agent}.jsonl").write_bytes(place(agent, home).read_bytes())
-    (tmp_path / "other.jsonl").write_text("not a session\n")
-    for path in (tmp_path / "claude_code.jsonl", tmp_path / "codex.jsonl", tmp_path / "other.jsonl"):
-        (folder / path.name).write_bytes(path.read_bytes())
+        write_file(folder / f"{agent}.jsonl", minimal(agent))
+    (folder / "other.jsonl").write_text("not a session\n")
     summary = convert(folder, tmp_path / "out.jsonl")
     assert (summary.counts["converted"], summary.lost) == (2, 1)
     (aside,) = read_lines(tmp_path / "out.jsonl.set-aside.jsonl")
@@ -63,7 +60,7 @@ def test_all_sessions_of_an_agent_are_found(tmp_path: Path, monkeypatch: pytest.
     home = home_in(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for agent in ("claude_code", "codex"):
-        place(agent, home)
+        write_file(place(agent, home), minimal(agent))
     assert convert("agent:codex", tmp_path / "codex.jsonl").rows == 1
     assert convert("agent:all", tmp_path / "all.jsonl", target="atif").rows == 2
     with pytest.raises(InputError, match="no sessions"):
@@ -71,8 +68,8 @@ def test_all_sessions_of_an_agent_are_found(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_file_of_a_subagent_is_its_conversation(tmp_path: Path) -> None:
-    records = read_lines(place("claude_code", home_in(tmp_path)))
-    source = write_lines(tmp_path / "agent.jsonl", [{**record, "isSidechain": True} for record in records])
+    records = [{**record, "isSidechain": True} for record in minimal("claude_code")]
+    source = write_lines(tmp_path / "agent.jsonl", records)
     assert convert(source, tmp_path / "out.jsonl").counts["converted"] == 1
 
 
