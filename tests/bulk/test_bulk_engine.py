@@ -23,7 +23,6 @@ from support.runs.soak_counts import KILLS
 from support.waiting import wait_until
 from toolglot import InputError
 from toolglot.bulk import BulkOptions
-from toolglot.bulk.engine import files
 from toolglot.bulk.engine.assembly import RunSummary
 from toolglot.bulk.engine.plan import make_plan
 from toolglot.bulk.engine.run import convert_files
@@ -263,14 +262,6 @@ def test_row_groups_of_parquet_are_shards(tmp_path: Path) -> None:
         f"q{n}" for n in range(100)
     ]
     assert summary.rows == 100
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
-def test_a_json_list_is_split_however_it_is_cut(size: int) -> None:
-    items = [{"a": 'x"]}{[\\'}, {"b": [1, {"c": "\\\\"}]}, [1, [2]], {}]
-    data = json.dumps(items, indent=1).encode()
-    pieces = (data[start : start + size] for start in range(0, len(data), size))
-    assert [json.loads(item) for item in files.split_values(pieces)] == items
 
 
 def test_a_json_list_of_rows_is_read(tmp_path: Path) -> None:
