@@ -10,6 +10,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections import UserDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -356,8 +357,9 @@ def test_the_function_for_tables_loses_no_row() -> None:
     *made, error = table.to_pylist()
     assert [json.loads(row["messages"])[-1]["content"] for row in made] == ["There is a.txt."] * 2
     assert "expected a list of turns" in error["toolglot_error"]
-    columns = function({name: [row[name] for row in rows] for name in rows[0]})
-    assert columns == table.to_pydict()
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    for mapping in (columns, UserDict(columns)):  # datasets.map hands over a mapping that is no dictionary
+        assert function(mapping) == table.to_pydict()
     batches = list(function.batches(pyarrow.Table.from_pylist(rows).to_batches()))
     assert sum(batch.num_rows for batch in batches) == 3
 

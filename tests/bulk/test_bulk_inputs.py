@@ -212,6 +212,13 @@ def test_the_prompt_of_a_completion_is_not_trained_on() -> None:
     assert [made["text"][start:end] for start, end in made["spans"]] == ["A file.<|im_end|>"]
 
 
+def test_values_of_numpy_are_those_of_json() -> None:
+    numpy = pytest.importorskip("numpy")
+    row = {"messages": numpy.array(MESSAGES, dtype=object), "n": numpy.int64(3), "x": numpy.float32(0.5)}
+    (report,) = (batch := bulk.convert_batch([row], source="messages", target="messages")).reports
+    assert (batch.rows[0]["n"], batch.rows[0]["x"], report.entries) == (3, 0.5, ())
+
+
 # --- progress ---------------------------------------------------------------------------------------
 
 

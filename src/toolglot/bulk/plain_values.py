@@ -43,6 +43,8 @@ def plain_value(value: Any, lost: Callable[[str], object], level: int = 0) -> An
             return value
         lost("a number that is not finite became null")
         return None
+    if kind.__module__ == "numpy":  # what Ray hands over without `batch_format`
+        return plain_value(value.tolist(), lost, level + 1)
     return _scalar(value)
 
 
