@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -25,6 +26,8 @@ def test_rows_are_converted_and_the_format_is_detected(cli: Cli) -> None:
     ended = cli("bulk", "convert", "in.jsonl", "--to", "openai", "-o", "out.jsonl", "--processes", "1")
     assert (ended.code, ended.out) == (0, "")
     assert "5 rows of sharegpt → 5 rows of openai in out.jsonl" in ended.err
+    assert "format detected: sharegpt (95 % sure)" in ended.err
+    assert json.loads((cli.folder / "out.jsonl.summary.json").read_text())["detected"]["confidence"] == 0.95
     rows = [json.loads(line) for line in (cli.folder / "out.jsonl").read_text().splitlines()]
     assert [message["role"] for message in rows[0]["messages"]] == ["user", "assistant", "tool", "tool", "assistant"]
 
@@ -89,6 +92,29 @@ def test_stats_count_calls_by_tool(cli: Cli) -> None:
     text = cli("bulk", "stats", "in.jsonl", "--from", "sharegpt").out
     assert "TOOL" in text
     assert "█" in text
+
+
+def test_stats_are_drawn_and_names_of_rows_cannot_change_the_drawing(cli: Cli) -> None:
+    bad = json.loads(json.dumps(OPENAI).replace('"ls"', '"<script>&\\u001b[2J"'))
+    cli.write("in.jsonl", [OPENAI, bad, "{"])
+    ended = cli("bulk", "stats", "in.jsonl", "--from", "openai", "--plot", "out.svg")
+    assert ended.code == 0
+    drawing = (cli.folder / "out.svg").read_text()
+    root = ElementTree.fromstring(drawing)  # noqa: S314 - it was made here
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "<script>&\ufffd[2J" in texts
+    assert "set aside" in texts
+    assert cli("bulk", "stats", "in.jsonl", "--from", "openai", "--plot", "out.svg").code == 2
+    assert "CLASS OF FAULT" in ended.out
+    assert "openai" not in ended.err
+
+
+def test_stats_count_providers_and_models(cli: Cli) -> None:
+    cli.write("in.jsonl", [ANTHROPIC, ANTHROPIC])
+    ended = cli("bulk", "stats", "in.jsonl", "--format", "json")
+    assert ended.json["providers"] == {"anthropic": 2}
+    assert list(ended.json["models"].values()) == [2]
+    assert "format detected: request:anthropic" in ended.err
 
 
 def test_lint_names_the_row_and_the_rule(cli: Cli) -> None:

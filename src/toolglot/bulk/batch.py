@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from toolglot import jsontext, lint, profiles
 from toolglot.bulk import formats
-from toolglot.bulk.example import Example, Notes, Row
+from toolglot.bulk.example import Example, Notes, Row, UnreadableRow
 from toolglot.bulk.formats.format import Format
 from toolglot.bulk.meaning import meaning, prefix_hashes
 from toolglot.bulk.options import DEFAULT_OPTIONS, BulkOptions
+from toolglot.bulk.plain_values import plain_value
 from toolglot.bulk.rendering import render_example, tail_of
 from toolglot.bulk.report import ConvertedBatch, OutputRow, RowReport, check_account
 from toolglot.bulk.row_profiles import row_profile
@@ -38,7 +39,7 @@ AUTO: Final = "auto"
 MAX_ENTRIES: Final = 200
 """The most entries in the report of a row."""
 
-InputRow = Mapping[str, Any] | bytes | str
+InputRow = Mapping[str, Any] | bytes | str | UnreadableRow
 
 
 def convert_batch(
@@ -66,13 +67,14 @@ def convert_batch(
     if to.write is None:
         raise InputError(f"rows of the format {to.name!r} cannot be written", path="target", hint=writable())
     reader = _Reader(options, limits)
-    parsed = [reader.parse(row) for row in rows]
+    notes = [Notes() for _ in rows]
+    parsed = [reader.parse(row, each) for row, each in zip(rows, notes, strict=True)]
     from_ = _source(source, [value for value in parsed if isinstance(value, dict)])
     converter = _Converter(from_, to, options)
-    examples = [reader.read(value, from_) for value in parsed]
+    examples = [reader.read(value, from_, each) for value, each in zip(parsed, notes, strict=True)]
     known = dict(merged or {})
     if options.dedupe_prefix and merged is None:
-        known = find_prefixes([None if isinstance(found, InputError) else found[0] for found in examples])
+        known = find_prefixes([None if isinstance(found, InputError) else found for found in examples])
     outputs: list[OutputRow] = []
     reports: list[RowReport] = []
     files: dict[str, bytes] = {}
@@ -83,7 +85,8 @@ def convert_batch(
             reports.append(RowReport(row=number, fate="merged", reason=known[number]))
         else:
             line = rows[number]
-            report, made = converter.convert(number, *found, line if isinstance(line, bytes) else None, files)
+            written = Written(line, parsed[number]) if isinstance(line, bytes) else None
+            report, made = converter.convert(number, found, notes[number], written, files)
             reports.append(report)
             outputs += made
     batch = ConvertedBatch(outputs=outputs, reports=reports, files=files)
@@ -100,11 +103,11 @@ def writable() -> str:
 
 def read_example(row: InputRow, source: str, options: BulkOptions = DEFAULT_OPTIONS) -> tuple[Example, list[Entry]]:
     """What one row means, and what had to be changed to read it. Raises `InputError`."""
-    reader = _Reader(options, DEFAULT_LIMITS)
-    found = reader.read(reader.parse(row), formats.get(source))
+    reader, notes = _Reader(options, DEFAULT_LIMITS), Notes()
+    found = reader.read(reader.parse(row, notes), formats.get(source), notes)
     if isinstance(found, InputError):
         raise found
-    return found[0], found[1].entries
+    return found, notes.entries
 
 
 def check_target(name: str) -> None:
@@ -163,6 +166,13 @@ def _set_aside(number: int, error: InputError, entries: Sequence[Entry] = ()) ->
     return RowReport(row=number, fate="set_aside", reason=reason, path=error.path, entries=tuple(entries))
 
 
+class Written(NamedTuple):
+    """A row as a line of a file, and what was read of it."""
+
+    line: bytes
+    row: Any
+
+
 class _Reader:
     """Rows as examples; what cannot be read, as the error."""
 
@@ -171,9 +181,9 @@ class _Reader:
         self._limits = limits
         self._renamed = dict(options.columns)
 
-    def parse(self, row: InputRow) -> Row | InputError:
+    def parse(self, row: InputRow, notes: Notes) -> Row | InputError:
         try:
-            value = self._value(row)
+            value = self._value(row, notes)
         except InputError as error:
             return error
         if not isinstance(value, dict):
@@ -181,24 +191,37 @@ class _Reader:
         if self._options.strip_nulls:
             value = strip_nulls(value)
         if self._renamed:
-            value = {self._renamed.get(name, name): held for name, held in value.items()}
+            renamed = {self._renamed.get(name, name): held for name, held in value.items()}
+            if len(renamed) < len(value):
+                hint = "map the one that is meant"
+                return InputError("two columns of the row have the same name after --column", path="$", hint=hint)
+            value = renamed
         plain: Row = value
         return plain
 
-    def _value(self, row: InputRow) -> Any:
+    def _value(self, row: InputRow, notes: Notes) -> Any:
+        if isinstance(row, UnreadableRow):
+            raise InputError(row.reason, hint=row.hint)
         if isinstance(row, bytes | str):
             try:
                 return jsontext.parse_plain(row, limits=self._limits)
             except InputError:
                 raise
             except (ValueError, RecursionError):
-                return jsontext.parse(row, limits=self._limits).value
-        return jsontext.clone(dict(row), limits=self._limits).value
+                parsed = jsontext.parse(row, limits=self._limits)
+                for repair in parsed.repairs:
+                    notes.add("converted", repair)
+                return parsed.value
+        cloned = jsontext.clone(
+            plain_value(dict(row), lambda reason: notes.add("converted", reason)), limits=self._limits
+        )
+        for change in cloned.changes:
+            notes.add("converted", change.reason, change.path)
+        return cloned.value
 
-    def read(self, row: Row | InputError, source: Format) -> tuple[Example, Notes] | InputError:
+    def read(self, row: Row | InputError, source: Format, notes: Notes) -> Example | InputError:
         if isinstance(row, InputError):
             return row
-        notes = Notes()
         assert source.read is not None  # noqa: S101 - `_source` has checked it
         try:
             example = source.read(row, notes)
@@ -213,7 +236,7 @@ class _Reader:
             columns.pop(CHANGES, None)
             columns.pop(VIOLATIONS, None)
             example = replace(example, columns=columns)
-        return example, notes
+        return example
 
 
 class _Converter:
@@ -229,7 +252,7 @@ class _Converter:
         self._judge = _judge(options.validate) if options.validate else None
 
     def convert(
-        self, number: int, example: Example, notes: Notes, line: bytes | None, files: dict[str, bytes]
+        self, number: int, example: Example, notes: Notes, written: Written | None, files: dict[str, bytes]
     ) -> tuple[RowReport, list[OutputRow]]:
         """What a row became, and the rows that it became."""
         options = self._options
@@ -242,7 +265,7 @@ class _Converter:
             self._refuse_other_kind(example)
             shaped = shape(example, options, notes, files)
             for part in split(shaped, options):
-                output, found = self._write(part, example, notes, line)
+                output, found = self._write(part, example, notes, written)
                 violations += found
                 made.append(OutputRow(number, *output))
         except InputError as error:
@@ -266,14 +289,18 @@ class _Converter:
             raise InputError("the row is no preference", hint="it needs a better and a worse answer")
 
     def _write(
-        self, example: Example, original: Example, notes: Notes, line: bytes | None
+        self, example: Example, original: Example, notes: Notes, written: Written | None
     ) -> tuple[tuple[Row | None, bytes | None], tuple[str, ...]]:
         name = example.source or self._source.source
         source = row_profile(name) if name else None
         rendered = render_example(example, self._profile, source, self._options, notes)
         violations = self._judge(rendered) if self._judge is not None else ()
-        if rendered is original and self._is_same_form and line is not None and not notes.entries and not violations:
-            return (None, line.strip()), ()
+        if written is not None:
+            if rendered is original and self._is_same_form and not notes.entries and not violations:
+                return (None, written.line.strip()), ()
+            if not notes.has_duplicates and jsontext.has_duplicate_keys(*written):
+                notes.has_duplicates = True
+                notes.add("converted", jsontext.DUPLICATE_KEY)
         assert self._target.write is not None  # noqa: S101 - `convert_batch` has checked it
         row = self._target.write(rendered, notes)
         if self._target.is_text:
@@ -282,10 +309,10 @@ class _Converter:
 
     def _read_back(self, row: Row, rendered: Example, notes: Notes) -> None:
         """Report what the row, read again, does not say in the same way."""
-        again = _Reader(DEFAULT_OPTIONS, DEFAULT_LIMITS).read(row, self._target)
+        again = _Reader(DEFAULT_OPTIONS, DEFAULT_LIMITS).read(row, self._target, Notes())
         if isinstance(again, InputError):
             raise InputError(f"the row could not be read back: {again.message}", path=again.path)
-        if meaning(again[0]) != meaning(rendered):
+        if meaning(again) != meaning(rendered):
             reason = (
                 "what the format holds in text reads back differently: a role, a call, a result or a mark in a text"
             )

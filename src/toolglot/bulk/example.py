@@ -22,6 +22,17 @@ TRAIN: Final = "train"
 """The note of a turn that says whether it is trained on."""
 
 
+class UnreadableRow(Struct, frozen=True):
+    """A row that there is, and that cannot be read: a line that is too long, a file that is damaged.
+
+    reason: why.
+    hint: what to do.
+    """
+
+    reason: str
+    hint: str = ""
+
+
 class Example(Struct, frozen=True, kw_only=True):
     """A conversation to learn from, or a prompt with a better and a worse answer.
 
@@ -49,11 +60,13 @@ class Example(Struct, frozen=True, kw_only=True):
 class Notes:
     """Collects what was changed while a row was read, shaped and written."""
 
-    __slots__ = ("entries", "target")
+    __slots__ = ("entries", "has_duplicates", "target")
 
     def __init__(self, target: str = "") -> None:
         self.entries: list[Entry] = []
         self.target = target
+        self.has_duplicates = False
+        """Whether an object of the row was found that names a key twice."""
 
     def add(self, action: Action, reason: str, path: str = "", *, gravity: Gravity | None = None) -> None:
         entry = Entry(

@@ -47,15 +47,14 @@ def split(example: Example, options: BulkOptions) -> Iterator[Example]:
 
 
 def has_failed_call(example: Example) -> bool:
-    """Whether a tool call failed: a result is marked, or begins as errors do."""
-    return any(
-        result.is_error
-        or result.error is not None
-        or result.status == "error"
-        or _FAILED.match(result.text) is not None
-        for turn in example.conversation.turns
-        for result in turn.results
-    )
+    """Whether a tool call failed."""
+    return any(is_failed(result) for turn in example.conversation.turns for result in turn.results)
+
+
+def is_failed(result: ToolResult) -> bool:
+    """Whether a result is marked as an error, or begins as errors do."""
+    is_marked = result.is_error or result.error is not None or result.status == "error"
+    return is_marked or _FAILED.match(result.text) is not None
 
 
 def strip_nulls(value: Any) -> Any:

@@ -112,7 +112,8 @@ def read(path: Path) -> AgentSession:
     log = ReadingLog(path)
     loaded = _load(path, log)
     records = loaded.records
-    own = [record for record in records if not record.value.get("isSidechain")]
+    # The file of a subagent has nothing but its side chain.
+    own = [record for record in records if not record.value.get("isSidechain")] or records
     spoken = [record for record in own if record.value.get("type") in SPOKEN]
     chain = path_to(spoken[-1], own) if spoken else []
     groups = group_replies(chain, own)

@@ -19,22 +19,23 @@ import msgspec
 from msgspec import Struct
 
 from toolglot.bulk import formats
-from toolglot.bulk.engine.files import extra
+from toolglot.bulk.engine.files import DONE, PLAN, SUMMARY, WORK, extra
 from toolglot.bulk.engine.parts import open_table
-from toolglot.bulk.engine.plan import PLAN, Plan
+from toolglot.bulk.engine.plan import Plan
 from toolglot.bulk.engine.shard import SIDES, ShardRecord, hash_file, part_name, side_name, write_atomically
 from toolglot.bulk.engine.tables import schema_of
 from toolglot.bulk.report import FATES, check_totals, encode_row
 from toolglot.jsontext import parse_plain
 
-SUMMARY: Final = "summary.json"
 _COPY: Final = 1024 * 1024
+_JOINED: Final = ".joined.tmp"
 _MAX_LISTED: Final = 200
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
     """The account of a run.
 
+    detected: how sure it is that the rows are of that format, and which others were likely; None: it was named.
     rows: how many rows were read.
     counts: how many had each fate, how many were made, and how many of them were changed.
     reasons: why rows were merged, dropped or set aside, the most frequent first.
@@ -46,6 +47,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     plan: str
     source: str
     target: str
+    detected: formats.DetectedFormat | None
     rows: int
     counts: dict[str, int]
     reasons: dict[str, int]
@@ -82,7 +84,7 @@ def output_paths(out: str) -> OutputPaths:
     """The paths of a run that writes to this file, or to this folder."""
     path = Path(out)
     is_folder = out.endswith("/") or path.is_dir()
-    return OutputPaths(path, path if is_folder else _beside(path, "work"), is_folder)
+    return OutputPaths(path, path if is_folder else path.with_name(f"{path.name}{WORK}"), is_folder)
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -97,15 +99,15 @@ def assemble(plan: Plan, records: Sequence[ShardRecord], paths: OutputPaths) -> 
             name = part_name(plan, record.index)
             outputs[name] = {"bytes": record.sizes[name], "sha256": record.hashes[name], **_rows_of(record)}
     else:
-        temporary = _beside(paths.output, "tmp")
-        outputs[paths.output.name] = _join(plan, records, paths.work, temporary)
-        temporary.replace(paths.output)
+        outputs[paths.output.name] = _join(plan, records, paths.work, paths.work / _JOINED)
     for side in SIDES:
         if _write_side(side, records, paths):
             outputs[paths.side(side).name] = _described(paths.side(side))
     _move_images(paths)
     summary = _summarise(plan, records, outputs)
     write_atomically(paths.summary, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+    if not paths.is_folder:  # last of all: a run whose output is there is over
+        (paths.work / _JOINED).replace(paths.output)
     remove_work(paths, keep_parts=True)
     return summary
 
@@ -115,9 +117,9 @@ def remove_work(paths: OutputPaths, *, keep_parts: bool) -> None:
     if not paths.is_folder:
         shutil.rmtree(paths.work, ignore_errors=True)
         return
-    shutil.rmtree(paths.work / "done", ignore_errors=True)
+    shutil.rmtree(paths.work / DONE, ignore_errors=True)
     shutil.rmtree(paths.work / "prefixes", ignore_errors=True)
-    patterns = [PLAN, ".set_aside-*.jsonl*", ".changes-*.jsonl*", ".part-*.tmp"]
+    patterns = [PLAN, ".set_aside*", ".changes*", ".part-*.tmp", f".{PLAN}.*.tmp", f".{SUMMARY}.*.tmp"]
     if not keep_parts:
         patterns += ["part-*-of-*", "set-aside.jsonl", "changes.jsonl", SUMMARY]
     for pattern in patterns:
@@ -174,7 +176,7 @@ def _tables(part: Path, kind: str) -> Any:
 def _write_side(side: str, records: Sequence[ShardRecord], paths: OutputPaths) -> bool:
     """Join the side files of the shards, with rows numbered in the whole input; whether there is anything."""
     target = paths.side(side)
-    temporary = _beside(target, "tmp")
+    temporary = paths.work / f".{side}.tmp"
     base = written = 0
     with temporary.open("wb") as stream:
         for record in records:
@@ -218,6 +220,7 @@ def _summarise(plan: Plan, records: Sequence[ShardRecord], outputs: dict[str, di
         plan=plan.fingerprint,
         source=plan.source,
         target=plan.target,
+        detected=plan.detected,
         rows=rows,
         counts={name: totals.get(name, 0) for name in names},
         reasons=_most(reasons),

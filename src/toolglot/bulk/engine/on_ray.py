@@ -30,6 +30,9 @@ def run_on_ray(waiting: list[int], folder: Path, progress: Progress) -> None:
     is_ours = not ray.is_initialized()
     if is_ours:
         ray.init(include_dashboard=False, logging_level=logging.WARNING, log_to_driver=False)
+    log = logging.getLogger("ray.data")
+    level = log.level
+    log.setLevel(logging.ERROR)  # its plan and its progress are not those of the user
     try:
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
@@ -44,6 +47,7 @@ def run_on_ray(waiting: list[int], folder: Path, progress: Progress) -> None:
         for row in done.iter_rows():
             progress(int(row["rows"]), int(row["bytes"]))
     finally:
+        log.setLevel(level)
         if is_ours:
             ray.shutdown()
 

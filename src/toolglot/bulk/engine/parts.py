@@ -6,9 +6,11 @@ is complete.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
+import socket
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -74,12 +76,17 @@ class _Hashed(io.RawIOBase):
         return self.size
 
 
+def temporary_path(path: Path) -> Path:
+    """A name that no other process uses, on this machine or another one that sees the folder."""
+    return path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
+
+
 class PartWriter:
     """Writes the rows of one shard."""
 
     def __init__(self, path: Path, kind: OutputKind, target: Format, columns: Columns) -> None:
         self._path = path
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        self._temporary = temporary_path(path)
         self._file = self._temporary.open("wb")
         self._hashed = _Hashed(self._file)
         self._target = target
@@ -122,7 +129,8 @@ class PartWriter:
         return self._hashed.size, self._hashed.hash.hexdigest()
 
     def abandon(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # a full disk: what is buffered cannot be written either
+            self._file.close()
         self._temporary.unlink(missing_ok=True)
 
 

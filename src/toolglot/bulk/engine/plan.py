@@ -21,14 +21,16 @@ from toolglot.bulk.engine import files
 from toolglot.bulk.engine.files import Kind
 from toolglot.bulk.engine.parts import OutputKind
 from toolglot.bulk.engine.tables import Columns, read_batches
-from toolglot.bulk.example import Row
+from toolglot.bulk.example import Row, UnreadableRow
+from toolglot.bulk.formats import agent_session
 from toolglot.bulk.options import BulkOptions
 from toolglot.errors import InputError
 from toolglot.jsontext import parse_plain
 
 SHARD_BYTES: Final = 32 * 1024 * 1024
 _SAMPLE: Final = 65_536
-PLAN: Final = "plan.json"
+_LOOKED_AT: Final = 8
+"""How many files are looked at to find out whether they are session files of agents."""
 
 
 class InputFile(Struct, frozen=True, kw_only=True):
@@ -60,6 +62,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     target: str
     options: BulkOptions
     output: OutputKind
+    detected: formats.DetectedFormat | None = None
+    """How the format of the rows was found; None: it was named."""
     columns: Columns = "json"
     limit: int | None = None
 
@@ -87,8 +91,9 @@ def make_plan(
     shard_bytes: int = SHARD_BYTES,
 ) -> Plan:
     """Look at the files, detect their format if it is not named, and cut them into shards."""
-    inputs = input_files(paths)
-    from_ = detect_files(inputs, options) if source == AUTO else formats.get(source).name
+    inputs = input_files(paths, source)
+    detected = detect_files(inputs, options) if source == AUTO else None
+    from_ = detected.name if detected is not None else formats.get(source).name
     if formats.get(from_).read is None:
         raise InputError(f"rows of the format {from_!r} cannot be read", path="source")
     shards: list[Shard] = []
@@ -103,14 +108,20 @@ def make_plan(
         target=formats.get(target).name,
         options=options,
         output=output,
+        detected=detected,
         columns=columns,
         limit=limit,
     )
 
 
-def input_files(paths: list[str]) -> tuple[InputFile, ...]:
-    """The files of a run, in order."""
-    return tuple(_input_file(path) for path in files.expand(paths))
+def input_files(paths: list[str], source: str = AUTO) -> tuple[InputFile, ...]:
+    """The files of a run, in order. They are session files of agents if that is said, or if one of the first is."""
+    expanded = files.expand(paths)
+    if source == AUTO:
+        are_sessions = any(map(files.is_session, expanded[:_LOOKED_AT]))
+    else:
+        are_sessions = formats.get(source).name == agent_session.NAME
+    return tuple(_input_file(path, "session" if are_sessions else files.kind_of(path)) for path in expanded)
 
 
 def whole_file_batches(file: InputFile, framing: str) -> Iterator[list[files.InputRow]]:
@@ -123,24 +134,26 @@ def whole_file_batches(file: InputFile, framing: str) -> Iterator[list[files.Inp
 def read_plan(folder: Path) -> Plan | None:
     """The plan of an unfinished run; None if there is none."""
     try:
-        return msgspec.json.decode((folder / PLAN).read_bytes(), type=Plan)
+        return msgspec.json.decode((folder / files.PLAN).read_bytes(), type=Plan)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"cannot read the plan: {error}", path=str(folder / PLAN), hint="--force begins anew"
+            f"cannot read the plan: {error}", path=str(folder / files.PLAN), hint="--force begins anew"
         ) from None
 
 
-def detect_files(inputs: tuple[InputFile, ...], options: BulkOptions) -> str:
+def detect_files(inputs: tuple[InputFile, ...], options: BulkOptions) -> formats.DetectedFormat:
     """The format of the files, by the first rows of the first file that has some."""
+    if inputs and inputs[0].kind == "session":
+        return formats.DetectedFormat(name=agent_session.NAME, confidence=1.0)
     rows = first_rows(inputs, options)
     found = formats.detect(rows)
     if found.name:
-        return found.name
+        return found
     others = ", ".join(f"{name} ({sure:.0%})" for name, sure in found.others)
     raise InputError(
-        "the format of the rows is not clear",
+        "the format of the rows is not clear" if rows else "the input has no rows that are JSON objects",
         path=inputs[0].path if inputs else "",
         hint=f"name it with --from; it might be {others}" if others else "name it with --from, or map its columns",
     )
@@ -167,6 +180,8 @@ def _begins_trace(file: InputFile) -> bool:
 
 
 def _object(row: files.InputRow) -> Row | None:
+    if isinstance(row, UnreadableRow):
+        return None
     if isinstance(row, bytes):
         try:
             value = parse_plain(row)
@@ -176,8 +191,8 @@ def _object(row: files.InputRow) -> Row | None:
     return row
 
 
-def _input_file(path: str) -> InputFile:
-    kind, size = files.kind_of(path), files.size_of(path)
+def _input_file(path: str, kind: Kind) -> InputFile:
+    size = files.size_of(path)
     with files.open_file(path) as stream:
         state = sha256(stream.read(_SAMPLE))
         if size > _SAMPLE:

@@ -8,7 +8,7 @@ Law: the result does not depend on the shards; memory depends on `HELD_ROWS`, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,11 +30,18 @@ _READ: Final = 65_536
 _NAMES: Final = ("whole", "begins", "merged")
 
 
-def hash_shard(plan: Plan, index: int, folder: Path, *, progress: Progress = lambda _rows, _bytes: None) -> None:
-    """Write the hashes of the rows of a shard."""
+def hash_shard(
+    plan: Plan,
+    index: int,
+    folder: Path,
+    *,
+    progress: Progress = lambda _rows, _bytes: None,
+    limit: int | None = None,
+) -> int:
+    """Write the hashes of the rows of a shard, or of the first ones; how many rows these are."""
     paths = [_path(folder, name, index) for name in _NAMES[:2]]
-    if all(path.exists() for path in paths):
-        return
+    if limit is None and all(path.exists() for path in paths):
+        return 0
     paths[0].parent.mkdir(exist_ok=True)
     shard = plan.shards[index]
     file = plan.inputs[shard.file]
@@ -42,7 +49,7 @@ def hash_shard(plan: Plan, index: int, folder: Path, *, progress: Progress = lam
     number = 0
     framing = formats.get(plan.source).framing
     for batch, size in read_batches(file.path, file.kind, shard.start, shard.end, framing=framing):
-        for row in batch:
+        for row in batch if limit is None else batch[: max(limit - number, 0)]:
             try:
                 hashes = prefix_hashes(read_example(row, plan.source, plan.options)[0])
             except (InputError, RecursionError):
@@ -52,23 +59,27 @@ def hash_shard(plan: Plan, index: int, folder: Path, *, progress: Progress = lam
                 begins += b"".join(hashes[:-1])
             number += 1
         progress(0, size)
+        if limit is not None and number >= limit:
+            break
     for path, data in zip(paths, (whole, begins), strict=True):
         write_atomically(path, bytes(data))
+    return number
 
 
-def find_merged(plan: Plan, folder: Path) -> None:
-    """Compare the hashes of all shards, and write which rows of each are merged."""
-    count = sum(_path(folder, "whole", shard.index).stat().st_size // (_HASH + _ROW) for shard in plan.shards)
+def find_merged(plan: Plan, folder: Path, indexes: Sequence[int] | None = None) -> None:
+    """Compare the hashes of shards, of all of them by default, and write which rows of each are merged."""
+    shards = plan.shards if indexes is None else [plan.shards[index] for index in indexes]
+    count = sum(_path(folder, "whole", shard.index).stat().st_size // (_HASH + _ROW) for shard in shards)
     groups = max(-(-count // HELD_ROWS), 1)
-    found: dict[int, dict[str, str]] = {shard.index: {} for shard in plan.shards}
+    found: dict[int, dict[str, str]] = {shard.index: {} for shard in shards}
     for group in range(groups):
         first: dict[bytes, tuple[int, int]] = {}
-        for shard in plan.shards:
+        for shard in shards:
             for entry in _entries(_path(folder, "whole", shard.index), _HASH + _ROW, group, groups):
                 row = int.from_bytes(entry[_HASH:], "big")
                 if first.setdefault(entry[:_HASH], (shard.index, row)) != (shard.index, row):
                     found[shard.index][str(row)] = SAME_REASON
-        for shard in plan.shards:
+        for shard in shards:
             for entry in _entries(_path(folder, "begins", shard.index), _HASH, group, groups):
                 place = first.pop(entry, None)
                 if place is not None:

@@ -8,23 +8,26 @@ Law: what is finished is not done again, and nothing that exists is overwritten 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
 from toolglot.bulk import formats
 from toolglot.bulk.batch import AUTO, check_target, writable
 from toolglot.bulk.engine.assembly import OutputPaths, RunSummary, assemble, output_paths, remove_work
+from toolglot.bulk.engine.files import DONE, PLAN, expand, is_remote
 from toolglot.bulk.engine.local import run_tasks
 from toolglot.bulk.engine.parts import output_kind
-from toolglot.bulk.engine.plan import PLAN, SHARD_BYTES, Plan, make_plan, read_plan
-from toolglot.bulk.engine.prefixes import find_merged, merged_rows
+from toolglot.bulk.engine.plan import SHARD_BYTES, Plan, make_plan, read_plan
+from toolglot.bulk.engine.prefixes import find_merged, hash_shard, merged_rows
 from toolglot.bulk.engine.shard import (
+    SIDES,
     Progress,
     ShardRecord,
     convert_shard,
     done_record,
     refuse_changed_inputs,
+    unwritable,
     write_atomically,
 )
 from toolglot.bulk.engine.tables import Columns
@@ -32,6 +35,7 @@ from toolglot.bulk.options import DEFAULT_OPTIONS, BulkOptions
 from toolglot.errors import InputError
 
 Engine = Literal["local", "ray"]
+_CHOOSE: Final = "choose another name, or overwrite it with --force"
 NO_PROGRESS: Final[Progress] = lambda _rows, _bytes: None  # noqa: E731
 
 
@@ -49,6 +53,7 @@ def convert_files(
     shard_bytes: int = SHARD_BYTES,
     force: bool = False,
     progress: Progress = NO_PROGRESS,
+    started: Callable[[Plan, int], object] = lambda _plan, _bytes: None,
 ) -> RunSummary:
     """Convert files of rows to one file, or to a folder of parts.
 
@@ -63,6 +68,7 @@ def convert_files(
     shard_bytes: about how large a shard is.
     force: whether existing output is overwritten, and a stopped run begun anew.
     progress: called with the rows and bytes that were done.
+    started: called with the plan, and the bytes that will be gone through, when what an earlier run did is known.
     """
     if formats.get(target).write is None:
         raise InputError(f"rows of the format {target!r} cannot be written", path="--to", hint=writable())
@@ -83,13 +89,18 @@ def convert_files(
     for index, record in known.items():
         if record is not None:
             progress(record.rows, plan.shards[index].size)
+    waiting = [index for index, record in known.items() if record is None]
+    passes = 2 if options.dedupe_prefix else 1
+    started(plan, 0 if limit is not None else passes * sum(plan.shards[index].size for index in waiting))
     if plan.limit is not None:
         records = _run_limited(plan, paths, progress)
     else:
-        waiting = [index for index, record in known.items() if record is None]
         _run(plan, waiting, paths, processes or os.cpu_count() or 1, engine, progress)
         records = [_required(shard.index, paths, fingerprint, known) for shard in plan.shards]
-    return assemble(plan, records, paths)
+    try:
+        return assemble(plan, records, paths)
+    except OSError as error:
+        raise unwritable(error, paths.output) from None
 
 
 def _begin(
@@ -102,24 +113,38 @@ def _begin(
     force: bool,
 ) -> Plan:
     """The plan of this run: that of a run that was stopped, if it was the same; otherwise a new one."""
-    if force:
-        remove_work(paths, keep_parts=False)
+    _refuse_same_files(inputs, paths)
     exists = paths.summary if paths.is_folder else paths.output
     if not force and os.path.lexists(exists):
-        hint = "choose another name, or overwrite it with --force"
-        raise InputError("output already exists", path=str(paths.output), hint=hint)
+        raise InputError("output already exists", path=str(paths.output), hint=_CHOOSE)
     plan = make_plan(inputs, options=options, output=output_kind(out), **settings)  # type: ignore[arg-type]
+    if force:
+        remove_work(paths, keep_parts=False)
     stopped = read_plan(paths.work)
     if stopped is not None and stopped.fingerprint != plan.fingerprint:
         hint = "run it with the same inputs and options to go on, or begin anew with --force"
         raise InputError("another run was stopped here", path=str(paths.work), hint=hint)
-    if stopped is None and paths.is_folder and paths.work.is_dir() and any(paths.work.glob("part-*")):
-        raise InputError("output already exists", path=str(paths.output), hint="choose another folder, or use --force")
-    (paths.work / "done").mkdir(parents=True, exist_ok=True)
+    if stopped is None and not force:
+        mine = [paths.summary, *(paths.side(side) for side in SIDES), *paths.output.glob("part-*-of-*")]
+        for path in mine:
+            if os.path.lexists(path):
+                raise InputError("output already exists", path=str(path), hint=_CHOOSE)
+    (paths.work / DONE).mkdir(parents=True, exist_ok=True)
     if stopped is None:
         write_atomically(paths.work / PLAN, plan.encoded())
     refuse_changed_inputs(plan)
     return plan
+
+
+def _refuse_same_files(inputs: list[str], paths: OutputPaths) -> None:
+    """Raise if the output is one of the inputs, or a folder with one: it would be overwritten while it is read."""
+    output = paths.output.resolve()
+    for name in expand(inputs):
+        if is_remote(name):
+            continue
+        path = Path(name).resolve()
+        if path == output or (paths.is_folder and output in path.parents):
+            raise InputError("the output is also the input", path=name, hint="write somewhere else")
 
 
 def _run(
@@ -129,7 +154,7 @@ def _run(
         return
     if plan.options.dedupe_prefix and any(merged_rows(paths.work, shard.index) is None for shard in plan.shards):
         everything = [shard.index for shard in plan.shards]
-        run_tasks(plan, "hash", everything, paths.work, processes, NO_PROGRESS)
+        run_tasks(plan, "hash", everything, paths.work, processes, progress)
         find_merged(plan, paths.work)
     if engine == "ray":
         from toolglot.bulk.engine.on_ray import run_on_ray  # noqa: PLC0415 - only for this engine
@@ -143,13 +168,27 @@ def _run_limited(plan: Plan, paths: OutputPaths, progress: Progress) -> list[Sha
     """The first rows only: shard by shard, until there are enough."""
     records: list[ShardRecord] = []
     left = plan.limit or 0
+    if plan.options.dedupe_prefix:
+        _find_merged_within(plan, paths, left)
     for shard in plan.shards:
         if left <= 0:
             break
-        record = convert_shard(plan, shard.index, paths.work, progress=progress, limit=left)
+        merged = merged_rows(paths.work, shard.index) if plan.options.dedupe_prefix else None
+        record = convert_shard(plan, shard.index, paths.work, progress=progress, limit=left, merged=merged)
         left -= record.rows
         records.append(record)
     return records
+
+
+def _find_merged_within(plan: Plan, paths: OutputPaths, limit: int) -> None:
+    """Find the rows that are merged into others of the first rows."""
+    hashed: list[int] = []
+    for shard in plan.shards:
+        if limit <= 0:
+            break
+        limit -= hash_shard(plan, shard.index, paths.work, limit=limit)
+        hashed.append(shard.index)
+    find_merged(plan, paths.work, hashed)
 
 
 def _required(index: int, paths: OutputPaths, fingerprint: str, known: dict[int, ShardRecord | None]) -> ShardRecord:

@@ -7,9 +7,10 @@ done.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -20,9 +21,12 @@ from msgspec import Struct
 from toolglot.bulk import formats
 from toolglot.bulk.batch import convert_batch
 from toolglot.bulk.engine import files
-from toolglot.bulk.engine.parts import SUFFIXES, PartWriter
+from toolglot.bulk.engine.parts import SUFFIXES, PartWriter, temporary_path
 from toolglot.bulk.engine.plan import Plan
 from toolglot.bulk.engine.tables import read_batches
+from toolglot.bulk.example import UnreadableRow
+from toolglot.bulk.options import BulkOptions
+from toolglot.bulk.plain_values import plain_value
 from toolglot.bulk.report import ConvertedBatch, RowReport, check_totals, encode_row
 from toolglot.errors import InputError
 from toolglot.masking import mask
@@ -30,7 +34,22 @@ from toolglot.masking import mask
 Progress = Callable[[int, int], object]
 """Called with the rows and the bytes that were done since the last time."""
 _COPY: Final = 1024 * 1024
+_SPLIT_BYTES: Final = 128 * 1024
+"""The bytes of rows that are converted at a time with `split=turns`."""
 SIDES: Final = ("set_aside", "changes")
+
+
+class _Left:
+    """The bytes of a shard that were not reported yet, so that those of a run are as many as the plan says. Of a table,
+    a batch in memory has another size than in the file."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def take(self, size: int) -> int:
+        size = min(size, self._size)
+        self._size -= size
+        return size
 
 
 class ShardRecord(Struct, frozen=True, kw_only=True):
@@ -64,7 +83,7 @@ def side_name(side: str, index: int) -> str:
 
 
 def record_path(folder: Path, index: int) -> Path:
-    return folder / "done" / f"{index:05}.json"
+    return folder / files.DONE / f"{index:05}.json"
 
 
 def convert_shard(
@@ -84,25 +103,32 @@ def convert_shard(
     sides = _SideFiles(folder, index, file.path)
     totals, reasons, faults = Counter[str](), Counter[str](), Counter[str]()
     has_column = plan.options.changes == "column" or (plan.options.changes == "auto" and target.takes_columns)
-    rows = 0
+    rows, left = 0, _Left(shard.size)
     try:
         for read, size in read_batches(file.path, file.kind, shard.start, shard.end, framing=source.framing):
-            batch = read if limit is None else read[: max(limit - rows, 0)]
-            known = None if merged is None else _slice(merged, rows, len(batch))
-            made = convert_batch(batch, source=plan.source, target=plan.target, options=plan.options, merged=known)
-            writer.write(made.outputs)
-            _write_files(made, folder)
-            for report in made.reports:
-                sides.add(rows, report, batch[report.row], has_column=has_column)
-                _tally(report, reasons, faults)
-            totals.update(made.counts)
-            rows += len(batch)
-            progress(len(batch), size)
+            before = rows
+            for batch in _pieces(read if limit is None else read[: max(limit - rows, 0)], plan.options):
+                known = None if merged is None else _slice(merged, rows, len(batch))
+                made = convert_batch(batch, source=plan.source, target=plan.target, options=plan.options, merged=known)
+                writer.write(made.outputs)
+                _write_files(made, folder)
+                for report in made.reports:
+                    sides.add(rows, report, batch[report.row], has_column=has_column)
+                    _tally(report, reasons, faults)
+                totals.update(made.counts)
+                rows += len(batch)
+            progress(rows - before, left.take(size))
             if limit is not None and rows >= limit:
                 break
+        if file.kind != "lines":  # its rows are not the bytes that were counted
+            progress(0, left.take(shard.size))
         check_totals(totals.items(), rows)
         sizes, hashes = sides.finish()
         sizes[part_name(plan, index)], hashes[part_name(plan, index)] = writer.finish()
+    except OSError as error:
+        writer.abandon()
+        sides.abandon()
+        raise unwritable(error, folder) from None
     except BaseException:
         writer.abandon()
         sides.abandon()
@@ -140,6 +166,12 @@ def done_record(index: int, folder: Path, fingerprint: str, *, is_new: bool = Fa
     return record
 
 
+def unwritable(error: OSError, path: Path) -> InputError:
+    """That something could not be written, as an error for the user."""
+    hint = "what is done is kept: make room, and start the same command again to go on"
+    return InputError(f"cannot write: {error.strerror or error}", path=str(error.filename or path), hint=hint)
+
+
 def hash_file(path: Path) -> str:
     state = sha256()
     with path.open("rb") as stream:
@@ -150,12 +182,29 @@ def hash_file(path: Path) -> str:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """A file that is there as a whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_path(path)
     with temporary.open("wb") as stream:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)
+
+
+def _pieces(batch: list[files.InputRow], options: BulkOptions) -> Iterator[list[files.InputRow]]:
+    """The rows that are converted at a time: few, if each becomes as many rows as it has turns of the model."""
+    if options.split != "turns":
+        yield batch
+        return
+    piece: list[files.InputRow] = []
+    size = 0
+    for row in batch:
+        piece.append(row)
+        size += len(row) if isinstance(row, bytes) else _SPLIT_BYTES // 16
+        if size >= _SPLIT_BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
 
 
 def _slice(merged: Mapping[int, str], start: int, count: int) -> dict[int, str]:
@@ -196,15 +245,14 @@ class _SideFiles:
         entries = [str(entry) for entry in report.entries if entry.gravity != "housekeeping"]
         if report.fate == "set_aside":
             line = {"row": number, "file": self._file, "reason": mask(report.reason), "path": report.path}
-            text = row.decode(errors="replace").strip() if isinstance(row, bytes) else None
-            self._write("set_aside", {**line, "changes": entries, "line": text if text is not None else row})
+            self._write("set_aside", {**line, "changes": entries, "line": _as_it_was(row)})
         elif report.fate == "converted" and not has_column and (entries or report.violations):
             held = {"row": number, "changes": entries, "violations": list(report.violations)}
             self._write("changes", held)
 
     def _write(self, side: str, line: dict[str, object]) -> None:
         if side not in self._streams:
-            path = self._paths[side].with_name(f"{self._paths[side].name}.{os.getpid()}.tmp")
+            path = temporary_path(self._paths[side])
             self._streams[side] = path, path.open("wb")
         data = encode_row(line) + b"\n"
         self._streams[side][1].write(data)
@@ -225,8 +273,16 @@ class _SideFiles:
 
     def abandon(self) -> None:
         for path, stream in self._streams.values():
-            stream.close()
+            with contextlib.suppress(OSError):
+                stream.close()
             path.unlink(missing_ok=True)
+
+
+def _as_it_was(row: files.InputRow) -> object:
+    """A row that is set aside, as far as it can be written down."""
+    if isinstance(row, UnreadableRow):
+        return None
+    return row.decode(errors="replace").strip() if isinstance(row, bytes) else plain_value(row, lambda _reason: None)
 
 
 def refuse_changed_inputs(plan: Plan) -> None:

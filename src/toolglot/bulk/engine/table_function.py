@@ -10,7 +10,7 @@ loses it without a word. Every table has the same schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from toolglot.bulk import formats
@@ -47,7 +47,7 @@ class TableFunction:
 
     def __call__(self, batch: Any) -> Any:
         """Convert a table, a batch of records, or columns as lists by name; the result is of the same kind."""
-        if isinstance(batch, dict):
+        if isinstance(batch, Mapping):  # datasets hands over one of its own, which is no dict
             names = list(batch)
             rows = [dict(zip(names, values, strict=True)) for values in zip(*batch.values(), strict=True)]
             return self._table(rows).to_pydict()

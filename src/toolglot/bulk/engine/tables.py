@@ -44,7 +44,7 @@ def schema_of(target: Format, columns: Columns) -> Any:
 def read_batches(path: str, kind: Kind, start: int, end: int, *, framing: str = "row") -> Iterator[Batch]:
     """The rows of a part of a file. Those of a table are what they were before they became columns."""
     for batch, size in batches(path, kind, start, end, framing=framing):
-        yield [row if isinstance(row, bytes) else row_of(row) for row in batch], size
+        yield [row_of(row) if isinstance(row, dict) else row for row in batch], size
 
 
 def row_of(columns: Row) -> Row:

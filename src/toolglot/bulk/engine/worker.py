@@ -7,6 +7,9 @@ It ends when stdin does, so also when the process that started it is killed.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,12 @@ from toolglot.errors import InputError
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that started it, which ends this one
+    with contextlib.suppress(BrokenPipeError):  # it is gone
+        _work()
+
+
+def _work() -> None:
     plans: dict[str, Plan] = {}
     for line in sys.stdin.buffer:
         task = msgspec.json.decode(line)
@@ -33,6 +42,8 @@ def main() -> None:
             _write({"done": task["index"]})
         except InputError as error:
             _write({"error": error.message, "path": error.path, "hint": error.hint})
+        except BrokenPipeError:
+            raise
         except OSError as error:
             _write({"error": error.strerror or str(error), "path": str(error.filename or folder), "hint": ""})
 
@@ -48,3 +59,4 @@ def _write(event: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     main()
+    os._exit(0)  # what is still in the pipe has no reader

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from toolglot.bulk.example import Row
 from toolglot.bulk.formats import (
+    agent_session,
     atif,
     datasets,
     hermes,
@@ -50,6 +51,7 @@ _MODULES: Final = (
     otel,
     wire,
     stored,
+    agent_session,
 )
 ALIASES: Final = {
     "trl": "messages",
@@ -65,6 +67,8 @@ ALIASES: Final = {
     "apigen-mt": "sharegpt",
     "sts": "session-trace",
     "session": "conversation",
+    "agent": "agent-session",
+    "sessions": "agent-session",
     "dpo": "messages-preference",
 }
 """Other names of formats."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.bulk.example import Example, Notes, Row
+from toolglot.bulk.example import Example, Notes, Row, with_training
 from toolglot.bulk.formats.chat import (
     CHAT_COLUMNS,
     call_arguments,
@@ -26,6 +26,7 @@ from toolglot.bulk.formats.chat import (
     write_tools,
 )
 from toolglot.bulk.formats.format import Format
+from toolglot.bulk.formats.turns import ImageColumn
 from toolglot.conversation import Text, Turn
 
 _COLUMNS: Final = CHAT_COLUMNS | {"images", "prompt", "completion"}
@@ -42,10 +43,17 @@ def _detect(row: Row) -> float:
 
 def _read(row: Row, notes: Notes) -> Example:
     if "messages" in row or "completion" not in row:
-        return Example(conversation=read_chat(row, notes))
-    prompt = read_chat(row, notes, field="prompt")
-    completion = read_messages(row.get("completion"), notes, "$.completion")
-    return Example(conversation=replace(prompt, turns=(*prompt.turns, *completion)))
+        conversation = read_chat(row, notes)
+    else:
+        prompt = read_chat(row, notes, field="prompt")
+        before = (with_training(turn, False) if turn.role == "assistant" else turn for turn in prompt.turns)
+        completion = read_messages(row.get("completion"), notes, "$.completion")
+        conversation = replace(prompt, turns=(*before, *completion))
+    if row.get("images"):
+        images = ImageColumn(row["images"], "$.images")
+        turns = images.with_rest(images.fill(conversation.turns), notes)
+        conversation = replace(conversation, turns=tuple(turns))
+    return Example(conversation=conversation)
 
 
 def _write(example: Example, notes: Notes) -> Row:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from toolglot.bulk.example import Example, Notes, Row
 from toolglot.bulk.formats.call_text import call_of
 from toolglot.bulk.formats.format import Format
-from toolglot.bulk.formats.turns import result_text
+from toolglot.bulk.formats.turns import note_training, result_text
 from toolglot.conversation import Block, Conversation, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.errors import InputError, quote
 from toolglot.jsontext import compact
@@ -114,6 +114,7 @@ def _content(value: Any, path: str) -> list[Block]:
 def _write(example: Example, notes: Notes) -> Row:
     if example.conversation.tools:
         notes.add("dropped", "the format has no place for definitions of tools")
+    note_training(example.conversation.turns, notes)
     header: Row = {"type": "session", "harness": HARNESS, "id": example.session or example.id or "session"}
     lines: list[Row] = [header]
     for turn in example.conversation.turns:

@@ -104,7 +104,8 @@ def _read(row: Row, notes: Notes) -> Example:
         else:
             raise InputError(f"unknown speaker {quote(speaker)}", path=path.removesuffix(".value"))
         before = speaker
-    return Example(conversation=Conversation(tuple(turns.turns), tools))
+    made = turns.turns if images is None else images.with_rest(turns.turns, notes)
+    return Example(conversation=Conversation(tuple(made), tools))
 
 
 def _results(words: str, open_calls: int, notes: Notes, path: str) -> list[tuple[str, str]]:

@@ -64,7 +64,8 @@ def _read(row: Row, notes: Notes) -> Example:
         before = role
     if results:
         turns.results(results)
-    return Example(conversation=Conversation(tuple(turns.turns), read_tools(row.get("tools"), notes)))
+    made = turns.turns if images is None else images.with_rest(turns.turns, notes)
+    return Example(conversation=Conversation(tuple(made), read_tools(row.get("tools"), notes)))
 
 
 def _message(message: Any, path: str) -> tuple[str, str, bool | None]:

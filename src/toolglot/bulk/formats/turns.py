@@ -17,9 +17,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from toolglot.bulk.example import Notes, is_trained, with_training
 from toolglot.bulk.formats.call_text import WrittenCall
-from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.errors import InputError, quote
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import object_of
@@ -121,16 +123,50 @@ class ImageColumn:
                 blocks.append(Text(IMAGE))
         return blocks
 
-    @property
-    def rest(self) -> list[Media]:
-        """The images that no text refers to."""
-        return self._images[self._next :]
+    def fill(self, turns: Iterable[Turn]) -> list[Turn]:
+        """Turns with the images that their texts and their parts of the type `image` stand for."""
+        return [turn if turn.role != "user" else self._filled(turn) for turn in turns]
+
+    def _filled(self, turn: Turn) -> Turn:
+        blocks: list[Block] = []
+        for block in turn.blocks:
+            if isinstance(block, Text):
+                blocks += self.split(block.text) if IMAGE in block.text else [block]
+            elif isinstance(block, Opaque) and block.value == {"type": "image"} and self._next < len(self._images):
+                blocks.append(self._images[self._next])
+                self._next += 1
+            else:
+                blocks.append(block)
+        return turn if blocks == list(turn.blocks) else replace(turn, blocks=tuple(blocks), form=None)
+
+    def with_rest(self, turns: list[Turn], notes: Notes) -> list[Turn]:
+        """Turns with the images that no text refers to before the first text of the user."""
+        rest = self._images[self._next :]
+        if not rest:
+            return turns
+        for number, turn in enumerate(turns):
+            if turn.role == "user":
+                reason = "images that no text refers to were put before the first text of the user"
+                notes.add("converted", reason, "$.images")
+                filled = replace(turn, blocks=(*rest, *turn.blocks), form=None)
+                return [*turns[:number], filled, *turns[number + 1 :]]
+        notes.add("dropped", "the row has images, and no turn of the user that they belong to", "$.images")
+        return turns
+
+
+def note_training(turns: Iterable[Turn], notes: Notes) -> None:
+    """Report that a format without a mark for it does not say which turns are trained on."""
+    if any(is_trained(turn) is not None for turn in turns):
+        notes.add("dropped", "the format cannot say which turns are trained on")
 
 
 def read_image(image: Any, path: str) -> Media:
     """An image as a row holds it: an address, a path, a data URL, or an object with one of these."""
     if isinstance(image, dict):
-        image = next((image[key] for key in ("url", "path", "image", "bytes") if isinstance(image.get(key), str)), None)
+        held = image.get("bytes")  # of the content, the path is only a name
+        is_content = isinstance(held, str) and held.startswith("data:")
+        keys = ("bytes",) if is_content else ("url", "path", "image", "bytes")
+        image = next((image[key] for key in keys if isinstance(image.get(key), str)), None)
     if not isinstance(image, str):
         raise InputError(f"expected an image, got {quote(image)}", path=path, hint="an address, a path or a data URL")
     found = read_data_url(image)

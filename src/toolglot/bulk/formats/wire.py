@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from toolglot import profiles
 from toolglot.bulk.example import Example, Notes, Row
 from toolglot.bulk.formats.format import Format, Writer
+from toolglot.bulk.formats.turns import note_training
 from toolglot.bulk.row_profiles import row_profile
 from toolglot.conversation import Conversation
 from toolglot.conversation.captures import FIELD
@@ -50,8 +51,9 @@ def read_request_row(row: Row, notes: Notes, source: str = "") -> Example:
 def encode_for(profile: str) -> Writer:
     """A writer of requests for a target."""
 
-    def write(example: Example, _: Notes) -> Row:
+    def write(example: Example, notes: Notes) -> Row:
         target = row_profile(profile)
+        note_training(example.conversation.turns, notes)
         return codec(target.protocol).request.encode(example.conversation, target)
 
     return write

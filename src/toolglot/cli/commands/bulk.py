@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from toolglot.cli.options import Formatter, add_quiet, parse_count
@@ -12,7 +14,7 @@ from toolglot.cli.screen.terminal import Terminal, clean, plural
 from toolglot.errors import InputError
 
 if TYPE_CHECKING:
-    from toolglot.bulk import BulkOptions
+    from toolglot.bulk import BulkOptions, DetectedFormat
     from toolglot.bulk.engine.assembly import RunSummary
     from toolglot.bulk.engine.plan import InputFile
     from toolglot.bulk.stats import RowStats
@@ -55,6 +57,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             _add_input(each)
     _add_convert(parsers["convert"])
     parsers["stats"].add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parsers["stats"].add_argument("--plot", metavar="FILE.svg", help="also draw the counts into this file")
+    parsers["stats"].add_argument("--force", action="store_true", help="overwrite that file")
     parsers["lint"].add_argument(
         "--for", dest="validate", metavar="TARGET[@MODEL]", required=True, help="the target that would get the rows"
     )
@@ -158,7 +162,7 @@ def _convert(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.bulk.engine.plan import SHARD_BYTES  # noqa: PLC0415 - only for this command
     from toolglot.bulk.engine.run import convert_files  # noqa: PLC0415
 
-    with_progress = _Progress(terminal, _total(arguments.files), quiet=arguments.quiet)
+    with_progress = _Progress(terminal, quiet=arguments.quiet)
     try:
         summary = convert_files(
             arguments.files,
@@ -173,7 +177,12 @@ def _convert(arguments: argparse.Namespace, terminal: Terminal) -> int:
             shard_bytes=arguments.shard_bytes or SHARD_BYTES,
             force=arguments.force,
             progress=with_progress.advance,
+            started=lambda _plan, total: with_progress.begin(total),
         )
+    except KeyboardInterrupt:
+        with_progress.clear()
+        terminal.note("interrupted; start the same command again to go on")
+        raise
     finally:
         with_progress.clear()
     if not arguments.quiet:
@@ -181,22 +190,21 @@ def _convert(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return int(bool(summary.lost) and not arguments.allow_lost)
 
 
-def _total(paths: list[str]) -> int:
-    from toolglot.bulk.engine import files  # noqa: PLC0415 - only for this command
-
-    return sum(files.size_of(path) for path in files.expand(paths))
-
-
 class _Progress:
     """A line on a terminal: rows, rate, share of the input and time left."""
 
-    def __init__(self, terminal: Terminal, total: int, *, quiet: bool) -> None:
+    def __init__(self, terminal: Terminal, *, quiet: bool) -> None:
         self._page = terminal.err
         self._is_shown = not quiet and terminal.err.is_live
-        self._total = total
-        self._rows = self._bytes = 0
-        self._began = time.monotonic()
         self._shown_at = 0.0
+        self._rows = 0
+        self.begin(0)
+
+    def begin(self, total: int) -> None:
+        """Measure from here: what an earlier run did is in none of the rates."""
+        self._total = total
+        self._bytes = 0
+        self._began = time.monotonic()
 
     def advance(self, rows: int, size: int) -> None:
         self._rows += rows
@@ -217,7 +225,7 @@ class _Progress:
 def progress_line(rows: int, done: int, total: int, seconds: float) -> str:
     """`1,200,000 rows · 82 MB/s · 43 % · 0:01:12 left`."""
     rate = done / seconds if seconds > 0 else 0.0
-    parts = [plural(rows, "row").replace(str(rows), f"{rows:,}"), f"{rate / 1e6:.0f} MB/s"]
+    parts = [rows_text(rows), f"{rate / 1e6:.0f} MB/s"]
     if 0 < done <= total:
         parts.append(f"{100 * done // total} %")
         if rate > 0:
@@ -226,16 +234,29 @@ def progress_line(rows: int, done: int, total: int, seconds: float) -> str:
     return " · ".join(parts)
 
 
+def rows_text(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def detection_text(found: DetectedFormat) -> str:
+    """`format detected: sharegpt (95 % sure), then hermes (30 %)`."""
+    others = ", ".join(f"{name} ({100 * sure:.0f} %)" for name, sure in found.others)
+    return f"format detected: {found.name} ({100 * found.confidence:.0f} % sure){', then ' if others else ''}{others}"
+
+
 def _summarise(summary: RunSummary, output: str, terminal: Terminal) -> None:
     page, counts = terminal.err, summary.counts
     color = "yellow" if summary.lost else "green"
-    head = f"{summary.rows:,} rows of {summary.source} → {counts['outputs']:,} rows of {summary.target} in {output}"
-    page.line(page.paint(clean(head), "bold", color))
+    read, made = rows_text(summary.rows), rows_text(counts["outputs"])
+    page.line(page.paint(clean(f"{read} of {summary.source} → {made} of {summary.target} in {output}"), "bold", color))
+    if summary.detected is not None:
+        page.line(f"  {detection_text(summary.detected)}")
     shown = ("converted", "merged", "dropped", "set_aside", "changed", "refused")
     page.line("  " + ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown if counts.get(name)))
     for title, found in (("", summary.reasons), ("changed: ", summary.faults)):
         for reason, count in list(found.items())[:MAX_LISTED]:
-            page.paragraph(clean(f"{count:,} times: {title}{reason}"), indent="    ", first="  ")
+            times = "once" if count == 1 else f"{count:,} times"
+            page.paragraph(clean(f"{times}: {title}{reason}"), indent="    ", first="  ")
         if len(found) > MAX_LISTED:
             page.line(f"  … and {len(found) - MAX_LISTED} more; the summary file lists them")
     for name in summary.outputs:
@@ -248,7 +269,7 @@ def _preview(arguments: argparse.Namespace, options: BulkOptions, terminal: Term
 
     rows: list[Any] = []
     source = "auto"
-    for found, batch in _batches(arguments, options):
+    for found, batch in _batches(arguments, options, terminal):
         source = found
         rows += batch[: PREVIEWED - len(rows)]
         if len(rows) >= PREVIEWED:
@@ -264,13 +285,15 @@ def _preview(arguments: argparse.Namespace, options: BulkOptions, terminal: Term
     return 0
 
 
-def _batches(arguments: argparse.Namespace, options: BulkOptions) -> Iterator[tuple[str, list[Any]]]:
+def _batches(
+    arguments: argparse.Namespace, options: BulkOptions, terminal: Terminal
+) -> Iterator[tuple[str, list[Any]]]:
     """The rows of all files in batches, with their format, up to the limit."""
     from toolglot.bulk import formats  # noqa: PLC0415 - only for this command
     from toolglot.bulk.engine.plan import input_files, whole_file_batches  # noqa: PLC0415
 
-    inputs: tuple[InputFile, ...] = input_files(arguments.files)
-    source = formats.get(_source(arguments, inputs, options))
+    inputs: tuple[InputFile, ...] = input_files(arguments.files, arguments.source)
+    source = formats.get(_source(arguments, inputs, options, terminal))
     left = arguments.limit
     for file in inputs:
         for batch in whole_file_batches(file, source.framing):
@@ -281,11 +304,18 @@ def _batches(arguments: argparse.Namespace, options: BulkOptions) -> Iterator[tu
                 return
 
 
-def _source(arguments: argparse.Namespace, inputs: tuple[InputFile, ...], options: BulkOptions) -> str:
+def _source(
+    arguments: argparse.Namespace, inputs: tuple[InputFile, ...], options: BulkOptions, terminal: Terminal
+) -> str:
     from toolglot.bulk.engine.plan import detect_files  # noqa: PLC0415 - only for this command
 
     name: str = arguments.source
-    return detect_files(inputs, options) if name == "auto" else name
+    if name != "auto":
+        return name
+    found = detect_files(inputs, options)
+    if not arguments.quiet:
+        terminal.err.line(detection_text(found))
+    return found.name
 
 
 # --- stats and lint ---------------------------------------------------------------------------------
@@ -293,14 +323,20 @@ def _source(arguments: argparse.Namespace, inputs: tuple[InputFile, ...], option
 
 def _stats(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.bulk.stats import RowStats  # noqa: PLC0415 - only for this command
+    from toolglot.bulk.stats_plot import draw  # noqa: PLC0415
 
     options = _options(arguments)
     stats = RowStats()
     source = ""
-    for found, batch in _batches(arguments, options):
+    if arguments.plot and not arguments.force and os.path.lexists(arguments.plot):
+        raise InputError("output already exists", path=arguments.plot, hint="overwrite it with --force")
+    for found, batch in _batches(arguments, options, terminal):
         source = found
         for row in batch:
             stats.add(row, source, options)
+    if arguments.plot:
+        title = f"{rows_text(stats.rows['rows'])} of {source}, {stats.characters:,} characters"
+        Path(arguments.plot).write_text(draw(stats.as_json(), title), encoding="utf-8")
     if arguments.format == "json":
         terminal.write_json({"format": source, **stats.as_json()})
     else:
@@ -311,7 +347,7 @@ def _stats(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _show_stats(source: str, stats: RowStats, terminal: Terminal) -> None:
     page, found = terminal.out, stats.as_json()
     rows = found["rows"]
-    page.line(page.paint(f"{rows.get('rows', 0):,} rows of {source}, {stats.characters:,} characters", "bold"))
+    page.line(page.paint(f"{rows_text(rows.get('rows', 0))} of {source}, {stats.characters:,} characters", "bold"))
     kinds = ("set_aside", "with_tools", "with_calls", "with_failures", "preferences")
     page.line("  " + ", ".join(f"{rows[kind]:,} {kind.replace('_', ' ')}" for kind in kinds if rows.get(kind)))
     page.line()
@@ -323,21 +359,33 @@ def _show_stats(source: str, stats: RowStats, terminal: Terminal) -> None:
             for each in found["calls"][:20]
         ]
         page.table(calls, heading=("TOOL", "CALLS", "FAILED"))
-    page.line()
-    most = max((each["rows"] for each in found["lengths"]), default=0) or 1
-    lengths = [
+    for name in ("providers", "models"):
+        if found[name]:
+            page.line()
+            listed = [(clean(each)[:60], f"{count:,}") for each, count in list(found[name].items())[:20]]
+            page.table(listed, heading=(name.upper(), "ROWS"))
+    for heading, groups in (("CHARACTERS", found["lengths"]), ("TURNS", found["turns_of_rows"])):
+        page.line()
+        page.table(_bars(groups), heading=(heading, "ROWS", ""))
+    if found["faults"]:
+        page.line()
+        classes = [(name, f"{count:,}") for name, count in found["fault_classes"].items()]
+        page.table(classes, heading=("CLASS OF FAULT", "NUMBER"))
+        page.line()
+        faults = [(f"{count:,}", clean(reason)) for reason, count in list(found["faults"].items())[:20]]
+        page.table(faults, heading=("ROWS", "FAULT"))
+
+
+def _bars(groups: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    most = max((each["rows"] for each in groups), default=0) or 1
+    return [
         (
             f"up to {each['up_to']:,}" if each["up_to"] else "more",
             f"{each['rows']:,}",
             "█" * round(_BAR * each["rows"] / most),
         )
-        for each in found["lengths"]
+        for each in groups
     ]
-    page.table(lengths, heading=("CHARACTERS", "ROWS", ""))
-    if found["faults"]:
-        page.line()
-        faults = [(f"{count:,}", clean(reason)) for reason, count in list(found["faults"].items())[:20]]
-        page.table(faults, heading=("ROWS", "FAULT"))
 
 
 def _lint(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -346,7 +394,7 @@ def _lint(arguments: argparse.Namespace, terminal: Terminal) -> int:
     options = _options(arguments)
     check_target(arguments.validate)
     number = refused = unread = 0
-    for source, batch in _batches(arguments, options):
+    for source, batch in _batches(arguments, options, terminal):
         for row in batch:
             try:
                 found = lint_row(row, source, arguments.validate, options)
