@@ -175,6 +175,12 @@ STUB: Final = "A tool that was used earlier in this conversation. It is not avai
 """The description of what stands for a tool that is called and not declared."""
 
 
+def _stubs(source: View, target: View) -> set[str]:
+    """The tools of the target that stand for others."""
+    own = {tool.name for tool in source.tools if tool.description == STUB}
+    return {tool.name for tool in target.tools if tool.description == STUB} - own
+
+
 def _namespace(tool: Tool) -> tuple[str, ...]:
     return (f"'{tool.namespace}' became part of the names",) if tool.namespace else ()
 
@@ -184,7 +190,8 @@ _WITHOUT_TOOLS: Final = ("with only the named tools", "the tools were dropped")
 
 
 def _tool_differences(source: View, target: View) -> Iterator[Difference]:
-    after = {tool.name: tool for tool in target.tools if tool.description != STUB}
+    stubs = _stubs(source, target)
+    after = {tool.name: tool for tool in target.tools if tool.name not in stubs}
     for tool in {tool.name: tool for tool in reversed(source.tools)}.values():
         if tool.name not in after:
             yield Difference("tool", tool.name, (tool.name, *_namespace(tool), *_WITHOUT_TOOLS))
@@ -202,7 +209,7 @@ def _tool_differences(source: View, target: View) -> Iterator[Difference]:
 def _tool_field_differences(source: View, target: View) -> Iterator[Difference]:
     """Fields that a tool lost. One that is not there at all is a difference of its own."""
     carries_markers = _count_markers(target) >= _count_markers(source)
-    stubs = {tool.name for tool in target.tools if tool.description == STUB}
+    stubs = _stubs(source, target)
     for name, fields in source.fields_of_tools.items():
         if name in stubs:
             continue
