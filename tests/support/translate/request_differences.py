@@ -221,7 +221,7 @@ def _tool_field_differences(source: View, target: View) -> Iterator[Difference]:
             if field == "defer_loading":
                 # It is declared like the others: with all of them, or by its name, since it was loaded.
                 words += ("from the start", "all of them are declared", name)
-            yield Difference("unknown field of a tool", f"{name}: {field}", words)
+            yield Difference("unknown field", f"{name}: {field}", words)
 
 
 def _setting_differences(source: View, target: View) -> Iterator[Difference]:
