@@ -3,7 +3,7 @@
 #   make demo        what toolglot does, in half a minute, offline
 #   make serve       the gateway on loopback
 #   make test        every check and every test, but for the coding agents; what cannot run here is listed at the end
-#   make test-agents the tests with six coding agents, which are installed the first time (1.5 GB)
+#   make test-agents the tests with seven coding agents, which are installed the first time (1.5 GB)
 #   make agents-update
 #                    move tests/agents to the newest versions of the coding agents on npm
 #   make quick       a minute: formatting, lint, types, and the fast tests with a sample of their cases

@@ -14,7 +14,7 @@ import pytest
 
 from support.coding_agents import AgentRun, run_claude, run_gemini
 from support.gateway.served_gateway import gateway
-from support.more_agents import run_opencode, run_pi
+from support.more_agents import run_copilot, run_opencode, run_pi
 from toolglot.simulator import Server, serve
 
 pytestmark = pytest.mark.agents
@@ -55,17 +55,19 @@ def check(simulated: Server, run: AgentRun, work: Path, names: set[str]) -> None
 
 
 OTHER_PROTOCOLS: Final = {
+    "copilot-openai": (partial(run_copilot, kind="openai"), "/v1"),
     "opencode-anthropic": (partial(run_opencode, package="@ai-sdk/anthropic"), "/v1"),
     "opencode-openai": (partial(run_opencode, package="@ai-sdk/openai"), "/v1"),
     "pi-anthropic-messages": (partial(run_pi, api="anthropic-messages"), ""),
     "pi-openai-responses": (partial(run_pi, api="openai-responses"), "/v1"),
 }
-"""How opencode and pi speak Anthropic's and OpenAI's own protocols, and the end of the address for that."""
+"""How Copilot CLI speaks Chat Completions, and opencode and pi Anthropic's and OpenAI's own protocols, and the end of
+the address for that."""
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("variant", OTHER_PROTOCOLS)
-def test_an_agent_speaks_another_protocol_than_chat_completions(
+def test_an_agent_speaks_another_protocol_than_its_usual_one(
     variant: str, upstream: str, simulated: Server, work: Path
 ) -> None:
     def write(name: str) -> dict[str, Any]:
@@ -83,7 +85,8 @@ def test_an_agent_speaks_another_protocol_than_chat_completions(
         run = runner(served.url + base, PROMPT, work)
         paths = {record.request.path for record in served.records if record.request.action == "generate"}
     check(simulated, run, work, {"one.txt", "two.txt", "three.txt"})
-    assert paths == {"/v1/messages" if "anthropic" in variant else "/v1/responses"}, run.output()
+    chat = "/v1/chat/completions" if "copilot" in variant else "/v1/responses"
+    assert paths == {"/v1/messages" if "anthropic" in variant else chat}, run.output()
 
 
 CHILD: Final = "Write the file of the child."

@@ -1,4 +1,4 @@
-"""Six coding agents on eight providers, which speak all seven protocols, and on all of them in one session.
+"""Seven coding agents on eight providers, which speak all seven protocols, and on all of them in one session.
 
 The model is scripted, the agent is not: its own tools write the files. Law: whichever provider answers, the tools
 really run, parallel calls too, the last words arrive, and the strict simulator refuses nothing.
@@ -14,7 +14,7 @@ import pytest
 
 from support.coding_agents import AgentRun
 from support.gateway.served_gateway import gateway
-from support.more_agents import ALL_AGENTS, AnyAgent
+from support.more_agents import ALL_AGENTS, COPILOT, AnyAgent
 from toolglot.simulator import Server, serve
 
 pytestmark = pytest.mark.agents
@@ -69,7 +69,7 @@ def name_of(agent: AnyAgent) -> str:
 
 
 @pytest.mark.parametrize("upstream", MODELS)
-@pytest.mark.parametrize("agent", ALL_AGENTS, ids=name_of)
+@pytest.mark.parametrize("agent", [*ALL_AGENTS, COPILOT], ids=name_of)
 def test_an_agent_thinks_and_runs_parallel_calls_on_every_provider(
     agent: AnyAgent, upstream: str, simulated: Server, work: Path
 ) -> None:
@@ -86,7 +86,7 @@ def test_an_agent_thinks_and_runs_parallel_calls_on_every_provider(
     check(simulated, run, work, set(PROOFS))
 
 
-@pytest.mark.parametrize("agent", ALL_AGENTS, ids=name_of)
+@pytest.mark.parametrize("agent", [*ALL_AGENTS, COPILOT], ids=name_of)
 def test_an_agent_gets_each_reply_of_one_session_from_another_provider(
     agent: AnyAgent, simulated: Server, work: Path
 ) -> None:

@@ -49,6 +49,18 @@ def test_mistral_refuses_what_it_does_not_have(simulated: Server) -> None:
     }
 
 
+@pytest.mark.parametrize("empty", [{"refusal": None}, {"refusal": None, "annotations": [], "audio": None}])
+def test_a_message_of_mistral_comes_back_with_the_empty_fields_of_openai(served: Served, empty: dict[str, Any]) -> None:
+    body: dict[str, Any] = {"model": "mistral/magistral-medium-latest", "tools": [TOOL]}
+    user = {"role": "user", "content": "What is the weather?"}
+    first = httpx.post(f"{served.url}/v1/chat/completions", json={**body, "messages": [user]}).json()
+    message = first["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "Sun."}
+    messages = [user, {**message, **empty}, result]
+    again = httpx.post(f"{served.url}/v1/chat/completions", json={**body, "messages": messages})
+    assert again.status_code == 200, again.text
+
+
 def test_what_a_client_of_openai_sends_is_accepted_by_mistral(simulated: Server, served: Served) -> None:
     content: Any = [{"type": "text", "text": "hello"}, {"type": "file", "file": PDF}]
     with sdk.openai_client(f"{served.url}/v1") as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import msgspec
@@ -473,6 +474,37 @@ def test_a_change_that_leads_because_the_turns_before_it_are_gone_becomes_text()
     assert [turn.text for turn in made.conversation.turns] == [f"{ADDED}\n- translate: Translates.", "Do it."]
     assert names(made) == ["Read", "translate"]
     assert any("became text" in entry.reason for entry in made.entries)
+
+
+EMPTY_NAMESPACE: dict[str, Any] = {"type": "namespace", "name": "files", "description": "Files.", "tools": []}
+
+
+@pytest.mark.parametrize("target", [("anthropic", "claude-opus-5"), *LACKING])
+def test_a_namespace_without_tools_is_no_tool_that_was_found(target: tuple[str, str]) -> None:
+    call = {"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {"query": "x"}}
+    found = {**call, "type": "tool_search_output", "status": "completed", "tools": [EMPTY_NAMESPACE]}
+    del found["arguments"]
+    items = [{"role": "user", "content": "Look."}, call, found]
+    out = convert(
+        {"model": "m", "input": items, "tools": []}, source="openai_responses", target=target[0], model=target[1]
+    )
+    assert not lint(out.body, target=target[0], model=target[1])
+    assert f"{MISSING} files" in json.dumps(out.body)
+
+
+def test_a_namespace_without_tools_does_not_stand_in_for_those_that_the_history_calls() -> None:
+    call = {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": "{}"}
+    items = [
+        {"role": "user", "content": "Look."},
+        call,
+        {"type": "function_call_output", "call_id": "call_1", "output": "x"},
+    ]
+    body = {"model": "m", "input": items, "tools": [EMPTY_NAMESPACE]}
+    name, model = BEDROCK
+    out = convert(body, source="openai_responses", target=name, model=model)
+    assert not lint(out.body, target=name, model=model)
+    assert [tool["toolSpec"]["name"] for tool in out.body["toolConfig"]["tools"]] == ["read"]
+    assert [entry.action for entry in out.report.entries if "'files' is an empty one" in entry.reason] == ["dropped"]
 
 
 def test_an_orphan_result_that_found_tools_says_so_in_text() -> None:

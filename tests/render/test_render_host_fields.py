@@ -397,3 +397,28 @@ def test_a_service_tier_of_another_host_is_not_sent_to_openai(tier: str, is_know
     assert ("service_tier" in sent.body) is is_known
     assert ("service_tier" in str(sent.report)) is not is_known
     assert lint(sent.body, "openai_responses") == ()
+
+
+@pytest.mark.parametrize("source", ["own", "openai", "openai_compatible"])
+@pytest.mark.parametrize("target", ["mistral", "groq", "cerebras"])
+@pytest.mark.parametrize(
+    "fields",
+    [{"refusal": None}, {"refusal": None, "audio": None, "annotations": []}, {"refusal": "No."}, {"new": None}],
+)
+def test_a_message_that_a_client_sends_back_has_only_the_fields_of_its_host(
+    fields: Fields, target: str, source: str
+) -> None:
+    call = {"id": "abcdefghi", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    made = {"role": "assistant", "content": "", "tool_calls": [call], **fields}
+    turns = [{"role": "user", "content": "Hi"}, made, {"role": "tool", "tool_call_id": "abcdefghi", "content": "ok"}]
+    body = {
+        "model": "m",
+        "messages": turns,
+        "tools": [{"type": "function", "function": {"name": "read", "parameters": {}}}],
+    }
+    model = CHAT_HOSTS[target]
+    out = convert(body, source=target if source == "own" else source, target=target, model=model)
+    assert not lint(out.body, target=target, model=model)
+    sent = out.body["messages"][1]
+    assert sent.keys() <= {"role", "content", "tool_calls"}
+    assert (sent["content"] or "") == (fields.get("refusal") or "")

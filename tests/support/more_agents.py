@@ -172,10 +172,12 @@ ALL_AGENTS: Final = (
 )
 
 
-def run_copilot(address: str, prompt: str, cwd: Path, *, model: str = MODEL, extra: Sequence[str] = ()) -> AgentRun:
+def run_copilot(
+    address: str, prompt: str, cwd: Path, *, model: str = MODEL, extra: Sequence[str] = (), kind: str = "anthropic"
+) -> AgentRun:
     """Copilot CLI at a provider of its user's own, whose program is in a package for each kind of machine."""
-    kind = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), '')}"
-    program = MODULES / "@github" / f"copilot-{kind}" / "copilot"
+    machine = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), '')}"
+    program = MODULES / "@github" / f"copilot-{machine}" / "copilot"
     if not program.is_file():
         pytest.skip(f"Copilot CLI: {INSTALL}")
     command = [str(program), "-p", prompt, "--allow-all", "--model", model, "--output-format", "json", *extra]
@@ -184,7 +186,7 @@ def run_copilot(address: str, prompt: str, cwd: Path, *, model: str = MODEL, ext
         "COPILOT_OFFLINE": "true",
         "COPILOT_AUTO_UPDATE": "false",
         "COPILOT_PROVIDER_BASE_URL": address,
-        "COPILOT_PROVIDER_TYPE": "anthropic",  # to Chat Completions it sends a field of its own, which OpenAI refuses
+        "COPILOT_PROVIDER_TYPE": kind,
         "COPILOT_PROVIDER_API_KEY": KEY,
         "COPILOT_PROVIDER_MODEL_ID": model,
     }
@@ -195,3 +197,6 @@ def run_copilot(address: str, prompt: str, cwd: Path, *, model: str = MODEL, ext
         if event.get("type") == "assistant.message" and event.get("data", {}).get("content")
     ]
     return AgentRun(texts[-1] if texts else "", exit_, stdout, stderr)
+
+
+COPILOT: Final = AnyAgent("Copilot CLI", run_copilot, "", "bash", _command)

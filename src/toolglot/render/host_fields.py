@@ -25,6 +25,7 @@ from toolglot.conversation import (
     OutputFormat,
     Reasoning,
     ServerTool,
+    Text,
     ToolChoice,
     ToolSpec,
     Turn,
@@ -54,6 +55,7 @@ def drop_foreign_fields(conversation: Conversation, ctx: RenderContext) -> Conve
     else:
         plain = _drop_fields_of_other_issuers(_drop_absent_fields(conversation, ctx), ctx, lost)
         plain = _rename_seed(_rename_limit(plain, ctx), ctx)
+    plain = _drop_empty_message_fields(plain, ctx)
     if ctx.source is not None and not ctx.is_native and ctx.source.protocol == ctx.profile.protocol:
         plain = _use_common_forms(plain, ctx)
     if ctx.profile.reasoning.signature_fields and _may_be_signed(plain, ctx):
@@ -86,6 +88,35 @@ def _drop_absent_fields(conversation: Conversation, ctx: RenderContext) -> Conve
     kept = {field: value for field, value in own.items() if field not in absent}
     others = {protocol: fields for protocol, fields in (conversation.extra or {}).items() if fields is not own}
     return replace(conversation, extra=({**others, profile.protocol: kept} if kept else others) or None)
+
+
+def _drop_empty_message_fields(conversation: Conversation, ctx: RenderContext) -> Conversation:
+    """The conversation without fields of messages that this host does not have, where they say nothing.
+
+    Agents send `"refusal": null` and the like with each message. A refusal itself becomes text.
+    """
+    known = ctx.profile.request.message_fields
+    if known is None or ctx.profile.request.unknown_fields != "refused":
+        return conversation
+    plain = tuple([_drop_empty_fields(turn, known, ctx.profile.protocol) for turn in conversation.turns])
+    turns = unless_same(plain, conversation.turns)
+    return conversation if turns is conversation.turns else replace(conversation, turns=turns)
+
+
+def _drop_empty_fields(turn: Turn, known: tuple[str, ...], protocol: str) -> Turn:
+    if "refusal" not in known and any(type(block) is Text and block.is_refusal for block in turn.blocks):
+        blocks = [
+            replace(block, form=None) if type(block) is Text and block.is_refusal else block for block in turn.blocks
+        ]
+        turn = replace(turn, blocks=tuple(blocks))
+    own = (turn.extra or {}).get(protocol)
+    if not own:
+        return turn
+    kept = {field: value for field, value in own.items() if field in known or value not in (None, [], {})}
+    if len(kept) == len(own):
+        return turn
+    others = {name: fields for name, fields in (turn.extra or {}).items() if name != protocol}
+    return replace(turn, extra=({**others, protocol: kept} if kept else others) or None)
 
 
 def _drop_refused_fields(conversation: Conversation, ctx: RenderContext) -> Conversation:

@@ -204,6 +204,8 @@ def test_a_search_that_fails_is_an_error_of_the_search(query: str, settings: str
         error = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
         assert got.body["content"][1]["content"] == error
         assert got.body["content"][2]["text"] == ANSWER
+        failed = [entry for entry in served.records[-1].reply.entries if "of them failed" in entry.reason]
+        assert [("unavailable; `toolglot doctor` says" in entry.reason) for entry in failed] == [True]
 
 
 def test_limits_and_domains_of_the_client_hold() -> None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from support.translate.request_settings import Fields, ThinkingRequest, plain_schema
+from support.translate.request_settings import Fields, ThinkingRequest, Tool, plain_schema
 from support.translate.request_views import View, view_of
 from toolglot.conversation.report import Entry, Report
 
@@ -36,6 +36,7 @@ def differences(source: View, target: View) -> Iterator[Difference]:
     yield from _hidden_differences(source, target)
     yield from _tool_differences(source, target)
     yield from _setting_differences(source, target)
+    yield from _tool_field_differences(source, target)
     carries_markers = _count_markers(target) >= _count_markers(source)
     for field, count in source.unknown.items():
         if carries_markers and field.rpartition(".")[2] in _MARKERS:
@@ -44,20 +45,8 @@ def differences(source: View, target: View) -> Iterator[Difference]:
             marker: tuple[str, ...] = (
                 ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
             )
-            if field == "strict":
-                marker = ("are not declared",)  # nor is their switch
-                if len(target.tools) < len(source.tools):
-                    marker += ("with only the named tools", "tools were dropped")
             if field == "tool_name":
                 marker = ("tool_reference", "that a search found")  # it names a tool in a block, or in a result
-            if field == "defer_loading":  # a deferred tool is hidden, declared like the others, or defined by a turn
-                marker = (
-                    "not loaded",
-                    "loaded later",
-                    "from the start",
-                    "all of them are declared",
-                    "where they were loaded",
-                )
             yield Difference("unknown field", field, (*field.split("."), *marker))
 
 
@@ -66,7 +55,8 @@ _MARKERS: Final = ("cache_control", "cachePoint")
 
 
 def _count_markers(view: View) -> int:
-    return sum(count for field, count in view.unknown.items() if field.rpartition(".")[2] in _MARKERS)
+    fields = itertools.chain(view.unknown.items(), *(fields.items() for fields in view.fields_of_tools.values()))
+    return sum(count for field, count in fields if field.rpartition(".")[2] in _MARKERS)
 
 
 def _text_differences(source: View, target: View) -> Iterator[Difference]:
@@ -181,19 +171,57 @@ def _hidden_differences(source: View, target: View) -> Iterator[Difference]:
             yield Difference("media", data[:30], kinds)
 
 
+STUB: Final = "A tool that was used earlier in this conversation. It is not available now."
+"""The description of what stands for a tool that is called and not declared."""
+
+
+def _stubs(source: View, target: View) -> set[str]:
+    """The tools of the target that stand for others."""
+    own = {tool.name for tool in source.tools if tool.description == STUB}
+    return {tool.name for tool in target.tools if tool.description == STUB} - own
+
+
+def _namespace(tool: Tool) -> tuple[str, ...]:
+    return (f"'{tool.namespace}' became part of the names",) if tool.namespace else ()
+
+
+_WITHOUT_TOOLS: Final = ("with only the named tools", "the tools were dropped")
+"""What an entry says that is about tools without naming each."""
+
+
 def _tool_differences(source: View, target: View) -> Iterator[Difference]:
-    after = {tool.name: tool for tool in target.tools}
+    stubs = _stubs(source, target)
+    after = {tool.name: tool for tool in target.tools if tool.name not in stubs}
     for tool in {tool.name: tool for tool in reversed(source.tools)}.values():
         if tool.name not in after:
-            yield Difference("tool", tool.name, (tool.name, "tools"))
+            yield Difference("tool", tool.name, (tool.name, *_namespace(tool), *_WITHOUT_TOOLS))
             continue
         other = after[tool.name]
         if tool.description.strip() not in other.description:
             yield Difference("description of a tool", tool.name, (tool.name, "description"))
         if (plain_schema(tool.schema) or None) != (plain_schema(other.schema) or None):
             yield Difference("schema of a tool", tool.name, (f"'{tool.name}'",))
-    if len(after) > len({tool.name for tool in source.tools}):
-        yield Difference("an undeclared tool", str([*after])[:60], ("stub", "tool", "renamed"))
+    declared = {tool.name for tool in target.tools}
+    if len(declared) > len({tool.name for tool in source.tools}):
+        yield Difference("an undeclared tool", str(sorted(declared))[:60], ("stub", "tool", "renamed"))
+
+
+def _tool_field_differences(source: View, target: View) -> Iterator[Difference]:
+    """Fields that a tool lost. One that is not there at all is a difference of its own."""
+    carries_markers = _count_markers(target) >= _count_markers(source)
+    stubs = _stubs(source, target)
+    for name, fields in source.fields_of_tools.items():
+        if name in stubs:
+            continue
+        after = target.fields_of_tools.get(name, fields)
+        for field in fields:
+            if field in after or (carries_markers and field in _MARKERS):
+                continue
+            words: tuple[str, ...] = (field, "cache marker") if "cache" in field else (field,)
+            if field == "defer_loading":
+                # It is declared like the others: with all of them, or by its name, since it was loaded.
+                words += ("from the start", "all of them are declared", name)
+            yield Difference("unknown field", f"{name}: {field}", words)
 
 
 def _setting_differences(source: View, target: View) -> Iterator[Difference]:

@@ -16,6 +16,7 @@ class Tool(NamedTuple):
     name: str
     description: str
     schema: Any
+    namespace: str = ""
 
 
 _PATHS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
@@ -149,12 +150,23 @@ SCHEMA_FIELDS: Final = ("parameters", "input_schema", "inputSchema", "parameters
 
 
 def declared_tools(body: Fields) -> Iterator[Fields]:
-    """Each declared function as the object that names it, with what stands around that."""
-    declared = body.get("tools") or body.get("functions") or field_at(body, ("toolConfig", "tools")) or ()
+    """Each declared function as the object that names it, with what stands around that; those that the turns define
+    behind the others."""
+    yield from _tools_of(body.get("tools") or body.get("functions") or field_at(body, ("toolConfig", "tools")))
+    items = body.get("input")
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict) and item.get("type") == "additional_tools":
+            yield from _tools_of(item.get("tools"))
+
+
+def _tools_of(declared: Any) -> Iterator[Fields]:
     if isinstance(declared, dict):
         declared = [declared]
     for tool in declared if isinstance(declared, list) else ():
         if not isinstance(tool, dict):
+            continue
+        if tool.get("type") == "namespace":
+            yield from ({**inner, "namespace": tool.get("name")} for inner in _tools_of(tool.get("tools")))
             continue
         inner = tool.get("functionDeclarations") or tool.get("function_declarations") or [tool]
         for one in inner:
@@ -168,7 +180,8 @@ def read_tools(body: Fields) -> Iterator[Tool]:
         schema = next((tool[name] for name in SCHEMA_FIELDS if name in tool), None)
         if isinstance(schema, dict) and set(schema) == {"json"}:
             schema = schema["json"]
-        yield Tool(str(tool["name"]), str(tool.get("description") or ""), schema)
+        namespace = str(tool.get("namespace") or "")
+        yield Tool(str(tool["name"]), str(tool.get("description") or ""), schema, namespace)
 
 
 _MODES: Final = {"any": "required", "ANY": "required", "AUTO": "auto", "NONE": "none", "REQUIRED": "required"}

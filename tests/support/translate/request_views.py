@@ -57,6 +57,8 @@ class View(NamedTuple):
     options: dict[str, Any]
     unknown: Counter[str]
     """Fields that the reading does not know, by name."""
+    fields_of_tools: dict[str, Counter[str]]
+    """The same of each tool."""
 
 
 _SPEAKERS: Final = {"model": "assistant", "developer": "system", "function": "tool", "SYSTEM": "system"}
@@ -322,7 +324,7 @@ _BODY: Final[dict[str, frozenset[str]]] = {
 }
 
 
-_FLAT: Final = ("type", "name", "description", "strict", "function", "custom", "toolSpec", "format")
+_FLAT: Final = ("type", "name", "namespace", "description", "strict", "function", "custom", "toolSpec", "format")
 _INSIDE: Final[tuple[tuple[tuple[str, ...], frozenset[str]], ...]] = (
     (("response_format",), frozenset({"type", "json_schema", "schema"})),
     (("response_format", "json_schema"), frozenset({"name", "schema", "strict"})),
@@ -387,10 +389,17 @@ def _unknown_inside(protocol: str, body: Fields) -> Iterator[str]:
     metadata = body.get("metadata")
     if protocol == "anthropic" and isinstance(metadata, dict):
         yield from _unknown_fields(metadata, frozenset({"user_id"}))
-    for tool in {str(tool["name"]): tool for tool in reversed([*declared_tools(body)])}.values():
-        yield from _unknown_fields(tool, frozenset((*_FLAT, *SCHEMA_FIELDS)))
+
+
+def _fields_of_tools(body: Fields) -> dict[str, Counter[str]]:
+    """The fields of each declared tool that the reading does not know, and whether it is strict."""
+    fields: dict[str, Counter[str]] = {}
+    for tool in declared_tools(body):
+        found = Counter(_unknown_fields(tool, frozenset((*_FLAT, *SCHEMA_FIELDS))))
         if tool.get("strict") is True:
-            yield "strict"
+            found["strict"] += 1
+        fields.setdefault(str(tool["name"]), found)
+    return fields
 
 
 def view_of(protocol: str, body: Fields) -> View:
@@ -424,4 +433,5 @@ def view_of(protocol: str, body: Fields) -> View:
         read_choice(body),
         read_options(protocol, body),
         reader.unknown,
+        _fields_of_tools(body),
     )

@@ -343,8 +343,10 @@ class SearchWork:
         reason = f"{len(self._runs)} web searches were run by the MCP server of [web_search]"
         found = [Entry(action="converted", reason=reason, fault="policy", target=self._target.name)]
         if failed:
-            codes = ", ".join(dict.fromkeys(run.error for run in failed))
-            reason = f"{len(failed)} of them failed: {codes}"
+            codes = dict.fromkeys(run.error for run in failed)
+            # What the server itself says is for the operator: it may hold paths and addresses.
+            hint = "; `toolglot doctor` says what is wrong with the server" if "unavailable" in codes else ""
+            reason = f"{len(failed)} of them failed: {', '.join(codes)}{hint}"
             found.append(Entry(action="dropped", reason=reason, fault="loss", target=self._target.name))
         return found
 

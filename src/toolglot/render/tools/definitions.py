@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from toolglot.conversation import Conversation, ToolChoice, ToolSpec
+from toolglot.conversation import Conversation, Issuer, ToolChoice, ToolSpec
 from toolglot.conversation.visible_tools import tool_key
 from toolglot.errors import ServerToolError, ToolProtocolError
 from toolglot.render.content.cache_markers import report_lost_marker
 from toolglot.render.context import RenderContext
+from toolglot.render.tools.loading import is_empty_namespace
 from toolglot.render.tools.tool_form import fit_forms, output_cost
 from toolglot.render.tools.tool_table import EmittedTool, Key
 from toolglot.schema import choose_tools
@@ -84,25 +85,34 @@ def _runnable_tools(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: R
     """The tools that this target or the client can run."""
     found: list[ToolSpec] = []
     for index, tool in enumerate(tools):
-        if tool.issuer is None or _is_run_by(tool, ctx):
+        if is_empty_namespace(tool, ctx):
+            reason = f"there are no namespaces {ctx.rule('tools.namespaces')}, and {tool.name[:80]!r} is an empty one"
+            ctx.report("dropped", reason, path=f"$.tools[{index}]", gravity="housekeeping")
+        elif tool.issuer is None or _is_run_by(tool, ctx):
             found.append(tool)
-            continue
-        function = as_function(tool)
-        path = f"$.tools[{index}]"
-        if function is not None:
-            reason = f"{tool.type} is run by the client; it became a function with its published parameters"
-            ctx.report("converted", reason, path=path)
-            found.append(function)
-        elif _may_drop(tool, tools, choice, ctx):
-            ctx.report("dropped", f"only {tool.issuer.provider} can run {tool.type}", "policy", path=path)
-            report_lost_marker(tool, ctx)
         else:
-            raise ServerToolError(
-                f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {ctx.profile.title} cannot run it",
-                path=path,
-                hint=_hint_for(tool),
-            )
+            found += _fit_issued(tool, tool.issuer, f"$.tools[{index}]", tools, choice, ctx)
     return found
+
+
+def _fit_issued(
+    tool: ToolSpec, issuer: Issuer, path: str, tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext
+) -> list[ToolSpec]:
+    """What a tool of another provider becomes: a function, if the client runs it, or nothing."""
+    function = as_function(tool)
+    if function is not None:
+        reason = f"{tool.type} is run by the client; it became a function with its published parameters"
+        ctx.report("converted", reason, path=path)
+        return [function]
+    if _may_drop(tool, tools, choice, ctx):
+        ctx.report("dropped", f"only {issuer.provider} can run {tool.type}", "policy", path=path)
+        report_lost_marker(tool, ctx)
+        return []
+    raise ServerToolError(
+        f"{tool.type} is a tool that {issuer.provider} runs itself; {ctx.profile.title} cannot run it",
+        path=path,
+        hint=_hint_for(tool),
+    )
 
 
 def _hint_for(tool: ToolSpec) -> str:

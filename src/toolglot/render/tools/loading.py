@@ -54,6 +54,9 @@ PLACEHOLDERS: Final = frozenset({"DeferredToolPlaceholder"})
 SEARCH: Final = "tool_search"
 """The type of a provider's own search that replaces that of another provider."""
 
+NAMESPACE: Final = "namespace"
+"""The type of a namespace without tools. Those of others are tools of their own."""
+
 _ABOUT: Final = 200
 """How many characters of a description the text about a tool has."""
 _SHOWN_NAMES: Final = 8
@@ -73,7 +76,9 @@ class ToolLoading:
         self._tools = tools
         self._joins = not ctx.is_native and "defined" in self._forms
         self._declared = {
-            tool_key(tool): tool for tool in reversed(tools) if tool.issuer is None and not self._is_placeholder(tool)
+            tool_key(tool): tool
+            for tool in reversed(tools)
+            if tool.issuer is None and not self._is_placeholder(tool) and not is_empty_namespace(tool, ctx)
         }
         may_defer = "declared" in self._forms
         self._keeps = may_defer and not all(tool.deferred for tool in tools)  # not all tools may be deferred
@@ -136,7 +141,7 @@ class ToolLoading:
     def _load(self, block: Block) -> None:
         for reference in loaded_by(block):
             key = self._key(reference)
-            if reference.definition is not None:
+            if reference.definition is not None and not is_empty_namespace(reference.definition, self._ctx):
                 self._define(key, replace(reference.definition, name=key[1], namespace=key[0]))
             if key not in self._loaded and (key in self._defined or key in self._declared):
                 self._loaded[key] = "declared"
@@ -267,11 +272,13 @@ class ToolLoading:
             if not is_reference:
                 yield from run
                 continue
-            references = [part for part in run if isinstance(part, ToolReference)]
-            kept = [part for part in references if keeps and self._is_known(part)]
+            kept: list[ToolReference] = []
+            others: list[ToolReference] = []
+            for part in run:
+                if isinstance(part, ToolReference):
+                    (kept if keeps and self._is_known(part) else others).append(part)
             self._keep(kept, result)
             yield from map(self._emitted_reference, kept)
-            others = [part for part in references if part not in kept]
             if others:
                 yield Text(self._text(FOUND, others))
 
@@ -405,6 +412,11 @@ def _usable_forms(tools: Sequence[ToolSpec], ctx: RenderContext) -> frozenset[st
     if ctx.is_native or "referenced" in forms or any(tool.is_search for tool in tools):
         return forms
     return forms - {"declared"}
+
+
+def is_empty_namespace(tool: ToolSpec, ctx: RenderContext) -> bool:
+    """Whether it is no tool for the target, but a namespace that nothing is in."""
+    return tool.type == NAMESPACE and not ctx.profile.tools.namespaces
 
 
 def _differ(tool: ToolSpec, other: ToolSpec) -> bool:
