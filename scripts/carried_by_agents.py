@@ -9,7 +9,7 @@ from typing import Final
 
 from toolglot import Compaction, Conversation, Issuer, Media, Text, Thinking, ToolCall, ToolResult, Turn, agent_files
 from toolglot.agent_files import AgentHome, AgentSession
-from toolglot.agent_files.base import AgentFormat, formats
+from toolglot.agent_files.base import AgentFormat, get, writers
 
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 ISSUERS: Final = {"claude_code": "anthropic", "codex": "openai_responses", "gemini_cli": "gemini"}
@@ -87,7 +87,7 @@ ROWS: Final[dict[str, Callable[[AgentSession], str]]] = {
 
 def carried() -> dict[str, list[str]]:
     """For each row, what holds for each agent."""
-    sessions = [_round_trip(record) for record in formats()]
+    sessions = [_round_trip(get(name)) for name in writers()]
     return {name: [check(session) for session in sessions] for name, check in ROWS.items()}
 
 
@@ -107,7 +107,7 @@ def _round_trip(record: AgentFormat) -> AgentSession:
 
 
 def table() -> Iterator[str]:
-    yield "| | " + " | ".join(record.title for record in formats()) + " |"
-    yield "|---" * (len(formats()) + 1) + "|"
+    yield "| | " + " | ".join(get(name).title for name in writers()) + " |"
+    yield "|---" * (len(writers()) + 1) + "|"
     for name, values in carried().items():
         yield f"| {name} | " + " | ".join(values) + " |"

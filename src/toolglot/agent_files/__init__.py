@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Final
 
 from toolglot.agent_files import base
-from toolglot.agent_files.base import AgentFormat, AgentHome, WriteRequest, home_of_user, names
+from toolglot.agent_files.base import AgentFormat, AgentHome, WriteRequest, home_of_user, names, writers
 from toolglot.agent_files.healing import HealedFile, examine_file, heal, write_new
 from toolglot.agent_files.json_lines import read_lines
 from toolglot.agent_files.requests import request_of
 from toolglot.agent_files.values import AgentSession, OwnPrompt, SessionFault, SessionRow, WrittenSession
+from toolglot.agent_files.whole_files import database_of
 from toolglot.conversation import Conversation
 from toolglot.errors import InputError
 
@@ -46,6 +47,7 @@ __all__ = [
     "read",
     "request_of",
     "write",
+    "writers",
 ]
 
 _HEAD: Final = 40
@@ -145,7 +147,9 @@ def write(
     """
     record = base.get(agent)
     if record.write is None:
-        raise InputError(f"sessions of {record.title} are only read", path="agent", hint="choose another agent")
+        raise InputError(
+            f"sessions of {record.title} are only read", path="agent", hint=f"known: {', '.join(writers())}"
+        )
     request = WriteRequest(
         conversation=conversation,
         home=home_of_user() if home is None else home,
@@ -164,7 +168,8 @@ def write(
 
 def _file(path: str | os.PathLike[str]) -> Path:
     file = Path(path).expanduser()
-    if not (file.is_file() or file.with_name(file.name.partition("#")[0]).is_file()):
+    database = database_of(file)
+    if not (file.is_file() or (database is not None and database.is_file())):
         raise InputError(
             "no such file", path=str(file), hint="`toolglot sessions list --agent all` shows what is there"
         )

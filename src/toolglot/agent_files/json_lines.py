@@ -64,18 +64,30 @@ def _unpacked(stream: BinaryIO, path: Path) -> BinaryIO:
     """A file that is compressed with zstd, as Codex keeps old ones, is read through its decompressor."""
     if path.suffix != ".zst":
         return stream
+    zstd = _zstd(path)
+    unpacked: BinaryIO = zstd.open(stream, "rb", options={zstd.DecompressionParameter.window_log_max: 27})
+    return unpacked
+
+
+def pack(path: Path, data: bytes) -> bytes:
+    """The bytes of a file, compressed where its name says so."""
+    if path.suffix != ".zst":
+        return data
+    packed: bytes = _zstd(path).compress(data)
+    return packed
+
+
+def _zstd(path: Path) -> Any:
     try:
-        zstd: Any = importlib.import_module("compression.zstd")
+        return importlib.import_module("compression.zstd")
     except ImportError:
         try:
-            zstd = importlib.import_module("backports.zstd")
+            return importlib.import_module("backports.zstd")
         except ImportError:
             hint = how_to_install("gateway")
             raise InputError(
                 "the file is compressed with zstd, which is not installed", path=str(path), hint=hint
             ) from None
-    unpacked: BinaryIO = zstd.open(stream, "rb", options={zstd.DecompressionParameter.window_log_max: 27})
-    return unpacked
 
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[FileLine]:

@@ -18,6 +18,7 @@ from toolglot.agent_files.checks.shared_checks import (
     INTERRUPTED,
     LEGAL_ID,
     LEGAL_NAME,
+    MAX_IMAGE,
     ORPHAN,
     examine_lines,
     legal_id,
@@ -28,8 +29,6 @@ from toolglot.agent_files.json_lines import FileLine, object_of, text_of
 from toolglot.agent_files.parent_chains import ChainFields, ChainRecord, examine_chain, path_to
 from toolglot.agent_files.reply_groups import SPOKEN, blocks_of, chain_record, group_replies, message_of, plain_text
 
-MAX_IMAGE: Final = 5 * 1024 * 1024
-"""Characters of base64 that Anthropic accepts of an image."""
 _FIELDS: Final = ChainFields("uuid", "parentUuid", lambda text: str(uuid.uuid5(uuid.NAMESPACE_OID, text)))
 _NOTHING: Final = "(nothing)"
 

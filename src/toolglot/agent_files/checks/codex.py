@@ -33,8 +33,6 @@ _LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Examination:
     """What is wrong in a file, and the edits that fix it."""
     examination = Examination(includes_holes=includes_holes)
-    if path.suffix == ".zst":
-        return examination
     values = examine_lines(examination, lines)
     if not any(value.get("type") in ("response_item", "compacted") for _, value in values):
         examination.add("no-messages", f"{path.name} has no messages: Codex does not list it")

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from toolglot import agent_files
 from toolglot.agent_files import AgentFormat, SessionRow
 from toolglot.agent_files.base import get, home_of_user
+from toolglot.agent_files.whole_files import database_of
 from toolglot.errors import InputError, quote
 
 LATEST: Final = "latest"
@@ -30,7 +31,8 @@ def choose(name: str, agent: str) -> ChosenSession:
     """
     if name != LATEST and (os.sep in name or Path(name).suffix in (".jsonl", ".json", ".zst", ".db")):
         path = Path(name).expanduser()
-        if not path.is_file():
+        database = database_of(path)
+        if not path.is_file() and (database is None or not database.is_file()):
             raise InputError("no such file", path=name, hint=_hint(agent))
         return ChosenSession(get(agent, path="--agent") if agent else agent_files.detect(path), path)
     rows = list(agent_files.find(agent or "all", home=home_of_user()))
