@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -189,10 +190,8 @@ def test_a_broken_file_is_a_session_or_a_named_error(
             )
         )
     )
-    try:
+    with contextlib.suppress(InputError):
         agent_files.read(path, agent=agent)
-    except InputError:
-        pass
     agent_files.check(path, agent=agent)
     list(agent_files.find("all", home=home_in(home)))
 
@@ -256,8 +255,6 @@ def test_any_json_is_a_session_or_a_named_error(value: object, tmp_path_factory:
             },
         ):
             write_json(path, wrapped)
-            try:
+            with contextlib.suppress(InputError):
                 agent_files.read(path, agent=agent)
-            except InputError:
-                pass
             agent_files.check(path, agent=agent)

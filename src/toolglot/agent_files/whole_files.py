@@ -41,9 +41,14 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def read_parsed(path: Path) -> jsontext.Parsed:
+    """The value of a JSON file, and what had to be replaced in it."""
+    return jsontext.parse(read_bytes(path), limits=LIMITS, path=str(path))
+
+
 def read_document(path: Path) -> Any:
     """The value of a JSON file."""
-    return jsontext.parse(read_bytes(path), limits=LIMITS, path=str(path)).value
+    return read_parsed(path).value
 
 
 def no_lines(_path: Path) -> Iterator[FileLine]:

@@ -165,7 +165,7 @@ def llxprt_session(home: Path) -> Path:
         {"type": "tool_call", "id": f"hist_tool_{number}", "name": "run_shell_command", "parameters": arguments}
         for number, arguments in enumerate(ARGUMENTS)
     ]
-    results = [
+    results: list[dict[str, Any]] = [
         {"type": "tool_response", "callId": f"hist_tool_{number}", "toolName": "run_shell_command", "result": text}
         for number, text in enumerate(RESULTS)
     ]

@@ -67,9 +67,9 @@ def recognises(_path: Path, lines: Sequence[FileLine]) -> bool:
         message = object_of(value, "message")
         if "parts" in message:
             return False
-        if value.get("type") in SPOKEN and "role" in message and ("uuid" in value or "sessionId" in value):
+        if text_of(value, "type") in SPOKEN and "role" in message and ("uuid" in value or "sessionId" in value):
             return True
-        if value.get("type") in _OTHER_RECORDS and ("leafUuid" in value or "sessionId" in value):
+        if text_of(value, "type") in _OTHER_RECORDS and ("leafUuid" in value or "sessionId" in value):
             return True
     return False
 
@@ -113,7 +113,7 @@ def read(path: Path) -> AgentSession:
     loaded = _load(path, log)
     records = loaded.records
     own = [record for record in records if not record.value.get("isSidechain")]
-    spoken = [record for record in own if record.value.get("type") in SPOKEN]
+    spoken = [record for record in own if text_of(record.value, "type") in SPOKEN]
     chain = path_to(spoken[-1], own) if spoken else []
     groups = group_replies(chain, own)
     turns, prompts, model = _turns_of(groups, log)

@@ -62,7 +62,7 @@ def recognises(path: Path, lines: Sequence[FileLine]) -> bool:
     named = path.name.startswith("rollout-")
     return any(
         line.value is not None
-        and line.value.get("type") in KINDS
+        and text_of(line.value, "type") in KINDS
         and (isinstance(line.value.get("payload"), dict) or named)
         for line in lines
     )

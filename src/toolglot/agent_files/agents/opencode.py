@@ -25,7 +25,7 @@ from toolglot.agent_files.whole_files import (
     database_of,
     opened,
     parse_or_none,
-    read_document,
+    read_parsed,
     row_id,
     session_path,
 )
@@ -70,15 +70,15 @@ def recognises(path: Path, lines: Sequence[FileLine]) -> bool:
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def document_of(path: Path) -> dict[str, Any]:
-    """A session in the form of `opencode export`."""
+def document_of(path: Path) -> tuple[dict[str, Any], str]:
+    """A session in the form of `opencode export`, and what had to be replaced to read it."""
     database = database_of(path)
     if database is not None:
-        return _exported(database, row_id(path))
-    value = read_document(path)
-    if not isinstance(value, dict) or not isinstance(value.get("info"), dict):
+        return _exported(database, row_id(path)), ""
+    parsed = read_parsed(path)
+    if not isinstance(parsed.value, dict) or not isinstance(parsed.value.get("info"), dict):
         raise InputError("this is not an exported session", path=str(path), hint="opencode export ID > FILE")
-    return value
+    return parsed.value, "; ".join(parsed.repairs)
 
 
 def _exported(database: Path, id: str) -> dict[str, Any]:
@@ -117,13 +117,13 @@ def _parsed(data: object) -> dict[str, Any]:
 def lines_of(path: Path) -> Iterator[FileLine]:
     """The session's own row as a line, and each message as one: what the doctor looks at."""
     try:
-        document = document_of(path)
+        document, problem = document_of(path)
     except InputError as error:
         yield FileLine(number=1, data=b"", problem=error.message)
         return
     messages = [message if isinstance(message, dict) else {} for message in list_of(document, "messages")]
     for number, value in enumerate(({"info": object_of(document, "info")}, *messages), 1):
-        yield FileLine(number=number, data=encode_line(value), value=value)
+        yield FileLine(number=number, data=encode_line(value), value=value, problem=problem if number == 1 else "")
 
 
 def prompts(lines: Sequence[FileLine]) -> list[int]:
@@ -134,7 +134,7 @@ def prompts(lines: Sequence[FileLine]) -> list[int]:
 def read(path: Path) -> AgentSession:
     """The session that opencode would continue."""
     log = ReadingLog(path)
-    document = document_of(path)
+    document, _ = document_of(path)
     info = object_of(document, "info")
     turns: list[Turn] = []
     prompts: list[OwnPrompt] = []
@@ -245,8 +245,9 @@ def describe(path: Path) -> SessionRow:
         found = rows("SELECT * FROM session WHERE id = ?", id)
         query = "SELECT COALESCE(SUM(LENGTH(data)), 0) AS size FROM part WHERE session_id = ?"
         size = int(rows(query, id)[0]["size"])
-        query = "SELECT COUNT(*) AS n FROM message WHERE session_id = ? AND json_valid(data) AND data LIKE ?"
-        turns = int(rows(query, id, '%"role":"user"%')[0]["n"])
+        role = "CASE WHEN json_valid(data) THEN json_extract(data, '$.role') END"
+        query = f"SELECT COUNT(*) AS n FROM message WHERE session_id = ? AND {role} = 'user'"  # noqa: S608 - a constant
+        turns = int(rows(query, id)[0]["n"])
     row = dict(found[0]) if found else {}
     return SessionRow(
         agent=NAME,

@@ -108,32 +108,31 @@ def read(path: Path) -> AgentSession:
 
 
 def _turns_of(chain: Sequence[ChainRecord], log: ReadingLog) -> tuple[list[Turn], list[OwnPrompt], str, int]:
-    turns: list[tuple[str, Turn]] = []
+    """What is sent: the last summary, what it keeps of those before it, and what is behind it."""
+    places = [index for index, record in enumerate(chain) if record.value.get("type") == "compaction"]
+    turns: list[Turn] = []
+    first, last = 0, -1
+    if places:
+        last = places[-1]
+        value = chain[last].value
+        kept = text_of(value, "firstKeptEntryId")
+        first = next((index for index in range(last) if chain[index].id == kept), last)
+        turns.append(summary_turn(text_of(value, "summary")))
     prompts: list[OwnPrompt] = []
     model = ""
-    compactions = 0
-    for record in chain:
-        value = record.value
-        message = object_of(value, "message")
-        kind = value.get("type")
-        if kind == "compaction":
-            compactions += 1
-            kept = text_of(value, "firstKeptEntryId")
-            ids = [id for id, _ in turns]
-            turns = [
-                (record.id, summary_turn(text_of(value, "summary"))),
-                *(turns[ids.index(kept) :] if kept in ids else ()),
-            ]
-        elif kind == "branch_summary" and text_of(value, "summary"):
-            turns.append((record.id, Turn("user", (Text(text_of(value, "summary")),))))
-        elif kind == "message" and message.get("role") == "system":
+    for index, record in enumerate(chain):
+        value, message = record.value, object_of(record.value, "message")
+        if value.get("type") == "message" and message.get("role") == "system":
             prompts.append(OwnPrompt(kind="system", text=texts_in(message.get("content")), line=record.line))
-        elif kind == "message":
+        elif index < first:
+            continue
+        elif value.get("type") == "branch_summary" and text_of(value, "summary"):
+            turns.append(Turn("user", (Text(text_of(value, "summary")),)))
+        elif value.get("type") == "message":
             model = text_of(message, "model") or model
             turn = _turn_of(message, record.line, log)
-            if turn is not None:
-                turns.append((record.id, turn))
-    return [turn for _, turn in turns], prompts, model, compactions
+            turns += [turn] if turn is not None else []
+    return turns, prompts, model, len(places)
 
 
 def _turn_of(message: dict[str, Any], line: int, log: ReadingLog) -> Turn | None:

@@ -29,12 +29,12 @@ def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Exam
     if path.suffix != ".jsonl":
         return examination
     values = examine_lines(examination, lines)
-    if not any(value.get("type") in _SPOKEN or "$set" in value for _, value in values):
+    if not any(text_of(value, "type") in _SPOKEN or "$set" in value for _, value in values):
         examination.add("no-messages", f"{path.name} has no messages: Gemini CLI does not list it")
         return examination
     _examine_header(examination, path, values)
     for number, value in values:
-        if value.get("type") in _SPOKEN and not text_of(value, "id"):
+        if text_of(value, "type") in _SPOKEN and not text_of(value, "id"):
             message = "the message has no id, so it is not read"
             examination.add("no-id", message, number, "give it one")
             examination.set_value(number, {**value, "id": f"message-{number}"})
@@ -72,22 +72,25 @@ def _examine_messages(examination: Examination, values: Sequence[tuple[int, dict
         examination.set_value(line, {**by_line[line], "$set": {**change, "messages": messages}})
 
 
+def remove_from(messages: dict[str, Any], id: object) -> None:
+    """Take back a message and those behind it; all of them if it is not known."""
+    while messages and messages.popitem()[0] != id:
+        pass
+
+
 def _places(values: Sequence[tuple[int, dict[str, Any]]]) -> list[_Place]:
     found: dict[str, _Place] = {}
     for line, value in values:
         change = value.get("$set")
         if "$rewindTo" in value:
-            ids = list(found)
-            gone = ids[ids.index(value["$rewindTo"]) :] if value["$rewindTo"] in ids else ids
-            for id in gone:
-                del found[id]
+            remove_from(found, value["$rewindTo"])
         elif isinstance(change, dict) and isinstance(change.get("messages"), list):
             found = {
                 text_of(message, "id") or f"#{index}": _Place(line, index, message)
                 for index, message in enumerate(change["messages"])
                 if isinstance(message, dict)
             }
-        elif text_of(value, "id") and value.get("type") in _SPOKEN:
+        elif text_of(value, "id") and text_of(value, "type") in _SPOKEN:
             found[text_of(value, "id")] = _Place(line, None, value)
     return list(found.values())
 

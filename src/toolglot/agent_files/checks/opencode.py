@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolglot.agent_files.checks.shared_checks import INTERRUPTED, LEGAL_ID, LEGAL_NAME, MAX_IMAGE, legal_id, legal_name
-from toolglot.agent_files.edits import Examination
+from toolglot.agent_files.edits import Examination, differs
 from toolglot.agent_files.json_lines import FileLine, encode_line, list_of, object_of, text_of
 
 _CACHE: Final = {"read": 0, "write": 0}
@@ -20,7 +20,7 @@ _ROLES: Final = frozenset({"user", "assistant"})
 _TEXTS: Final = {
     "text": ("text",),
     "reasoning": ("text",),
-    "tool": ("callID", "tool"),
+    "tool": (),
     "file": ("mime", "url"),
     "agent": ("name",),
     "subtask": ("prompt", "description", "agent"),
@@ -106,13 +106,13 @@ class _MessageExamination:
         }
         for line, value in messages:
             info = object_of(value, "info")
-            if info.get("role") not in _ROLES:
+            if text_of(info, "role") not in _ROLES:
                 self._add("broken-line", "the message has no role that opencode knows", line, "remove it")
                 self._examination.remove(line)
                 continue
             fixed = self._fit_info(info, users, line)
             parts = [part for each in list_of(value, "parts") if (part := self._fit_part(each, line)) is not None]
-            if fixed != info or parts != value.get("parts"):
+            if differs(fixed, info) or differs(parts, value.get("parts")):
                 self._examination.set_value(line, {**value, "info": fixed, "parts": parts})
 
     def _fit_info(self, info: dict[str, Any], users: set[str], line: int) -> dict[str, Any]:
@@ -172,19 +172,19 @@ class _MessageExamination:
 
     def _fit_call(self, part: dict[str, Any], line: int) -> dict[str, Any]:
         new = dict(part)
-        id, name = part["callID"], part["tool"]
+        id, name = text_of(part, "callID"), text_of(part, "tool")
         if id in self._calls or not LEGAL_ID.fullmatch(id):
             what = "another call has it too" if id in self._calls else "providers refuse it"
             kind = "repeated-call-id" if id in self._calls else "illegal-id"
             self._add(kind, f"the id of the call {id[:60]!r}: {what}", line, "rename call and result")
-            new["callID"] = legal_id(id, str(line), self._calls)
-        self._calls.add(new["callID"])
+            id = new["callID"] = legal_id(id, str(line), self._calls)
+        self._calls.add(id)
         if not LEGAL_NAME.fullmatch(name):
             self._add("illegal-name", f"the name {name[:60]!r} is refused", line, "replace what is not allowed")
             new["tool"] = legal_name(name)
         state = object_of(part, "state")
         wanted = self._state_of(state)
-        if state != wanted:
+        if differs(state, wanted):
             self._add("bad-call", f"what is known of the call {id[:60]!r} is not complete", line, "add what is missing")
             new["state"] = wanted
         return new

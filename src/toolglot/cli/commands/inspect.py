@@ -18,7 +18,8 @@ from toolglot.errors import InputError
 _DESCRIPTION: Final = """\
 Look at requests in the browser: what the client sent, what a provider is sent, what is changed and why, and the same
 request on every target. It is the inspector of 'toolglot serve', on files: a request, JSONL of requests, captures of a
-gateway ('curl GATEWAY/toolglot/requests?format=jsonl'), or a session ('toolglot sessions export').
+gateway ('curl GATEWAY/toolglot/requests?format=jsonl'), a session ('toolglot sessions export'), or the session file of
+a coding agent ('toolglot sessions list --agent all --format json' has the paths).
 
 The page is served on this machine only, on a free port, until Ctrl-C. The address is written to stdout. With --export,
 nothing is served: the page and the requests are written into one HTML file that can be passed on. Whatever looks like

@@ -1,4 +1,5 @@
-"""Files for `toolglot inspect` as captures: requests, JSONL of them, captures, and exported sessions.
+"""Files for `toolglot inspect` as captures: requests, JSONL of them, captures, exported sessions, and session files of
+coding agents.
 
 A request has no target of its own: it is shown for the one that the options name, or for its own provider, as `repair`
 would send it. A session is shown as the request that continues it.
@@ -14,9 +15,11 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolglot import jsontext
-from toolglot.cli.files.documents import located_error, read_whole
+from toolglot.cli.files.documents import STDIN, compact, located_error, read_whole
+from toolglot.cli.files.session_requests import SessionRequest, session_request
 from toolglot.cli.targets import Target, detect_protocol
 from toolglot.conversation import Conversation, captures
 from toolglot.conversation.report import order_by_gravity
@@ -30,6 +33,7 @@ from toolglot.upstream.providers import PROVIDERS
 MAX_BYTES: Final = 1024 * 1024 * 1024
 MAX_CAPTURES: Final = 100_000
 _LIMITS: Final = Limits(max_bytes=512 * 1024 * 1024)
+_HEAD: Final = 64 * 1024
 _LINES: Final = (".jsonl", ".ndjson")
 _SESSIONS: Final = ("toolglot.session", "toolglot.conversation")
 _HINT: Final = "a request, JSONL of requests, captures of a gateway, or a session that `toolglot sessions export` wrote"
@@ -49,6 +53,9 @@ class CaptureReader(Struct, frozen=True):
 
     def read(self, name: str) -> list[Captured]:
         """The captures of a file."""
+        session = None if name == STDIN else session_request(name, _head_of(name))
+        if session is not None:
+            return [self._agent_session(name, session)]
         data = read_whole(name, MAX_BYTES, hint="split the file")
         found: list[Captured] = []
         for line, text in _documents(name, data):
@@ -77,6 +84,13 @@ class CaptureReader(Struct, frozen=True):
         except InputError as error:
             path = where if error.path in ("", "$") else f"{where}: {error.path}"
             raise InputError(error.message, path=path, hint=error.hint) from None
+
+    def _agent_session(self, name: str, session: SessionRequest) -> Captured:
+        """A session of a coding agent as the request that continues it."""
+        own = {captures.FIELD: captures.VERSION, "id": Path(name).name, "time": _changed(name), "path": name}
+        reader = replace(self, source=session.provider)
+        found = reader._request(session.body, compact(session.body), name)  # noqa: SLF001 - of this class
+        return {**own, "client": session.title, **found}
 
     # --- requests -----------------------------------------------------------------------------------
 
@@ -171,6 +185,15 @@ def _parse(name: str, line: int, data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, got {quote(value)}", path=f"{name}:{line}", hint=_HINT)
     return value
+
+
+def _head_of(name: str) -> bytes:
+    """The first bytes of a file; none if it cannot be read."""
+    try:
+        with Path(name).open("rb") as stream:
+            return stream.read(_HEAD) if stream.seekable() else b""
+    except (OSError, ValueError):
+        return b""
 
 
 def _changed(name: str) -> float:
