@@ -13,6 +13,7 @@ reading, and `write` never overwrites. What could not be carried is in the repor
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -50,6 +51,8 @@ __all__ = [
     "writers",
 ]
 
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+"""Ids become names of files."""
 _HEAD: Final = 40
 """Lines that are looked at to find out whose file it is."""
 
@@ -150,6 +153,8 @@ def write(
         raise InputError(
             f"sessions of {record.title} are only read", path="agent", hint=f"known: {', '.join(writers())}"
         )
+    if id and not _ID.fullmatch(id):
+        raise InputError("expected an id of letters, digits, '.', '_' and '-'", path="id", hint="leave it out")
     request = WriteRequest(
         conversation=conversation,
         home=home_of_user() if home is None else home,

@@ -63,6 +63,10 @@ def heal(format: AgentFormat, path: Path, *, includes_holes: bool = False, rewin
         hint = "it can be read, converted and handed over, not changed"
         raise InputError(f"the files of {format.title} are not checked", path=str(path), hint=hint)
     lines = list(format.lines(path))
+    skipped = next((line for line in lines if line.is_skipped), None)
+    if skipped is not None:
+        hint = "hand the session over: that leaves out what cannot be read"
+        raise InputError(f"line {skipped.number} cannot be kept: {skipped.problem}", path=str(path), hint=hint)
     before = tuple(line.data for line in lines)
     if rewind:
         lines = _rewound(format, path, lines, rewind)

@@ -41,13 +41,17 @@ class FileLine(Struct, frozen=True, kw_only=True):
     is_cut: bool = False
     """It ends in the middle: the last line of a file whose writer was stopped."""
 
+    is_skipped: bool = False
+    """It is too long, so its bytes are not here."""
+
     @property
     def is_blank(self) -> bool:
-        return not self.data.strip()
+        return not self.data.strip() and not self.is_skipped
 
 
 def read_lines(path: Path) -> Iterator[FileLine]:
     """The lines of a file. Raises for a file that cannot be opened or is too large."""
+    refuse_special(path)
     try:
         with path.open("rb") as stream:
             yield from lines_of(_unpacked(stream, path), str(path))
@@ -58,6 +62,12 @@ def read_lines(path: Path) -> Iterator[FileLine]:
         if type(error).__name__ != "ZstdError":
             raise
         raise InputError(f"cannot decompress the session: {error}", path=str(path)) from None
+
+
+def refuse_special(path: Path) -> None:
+    """Raise for a folder, a pipe or a device, also behind a link: reading it might never end."""
+    if path.exists() and not path.is_file():
+        raise InputError("this is not a file", path=str(path), hint="a session is a file")
 
 
 def _unpacked(stream: BinaryIO, path: Path) -> BinaryIO:
@@ -102,7 +112,7 @@ def lines_of(stream: BinaryIO, name: str) -> Iterator[FileLine]:
                 data = stream.readline(MAX_LINE_BYTES)
                 total += len(data)
             problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
-            yield FileLine(number=number, data=b"\n", problem=problem)
+            yield FileLine(number=number, data=b"\n", problem=problem, is_skipped=True)
             continue
         yield parse_line(number, data)
 

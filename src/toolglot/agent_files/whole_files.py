@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolglot import jsontext
-from toolglot.agent_files.json_lines import MAX_FILE_BYTES, FileLine
+from toolglot.agent_files.json_lines import MAX_FILE_BYTES, FileLine, refuse_special
 from toolglot.errors import InputError
 from toolglot.limits import Limits
 
@@ -30,6 +30,7 @@ Rows = Callable[..., list[sqlite3.Row]]
 
 def read_bytes(path: Path) -> bytes:
     """A whole file."""
+    refuse_special(path)
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)

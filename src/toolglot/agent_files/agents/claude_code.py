@@ -156,7 +156,7 @@ def _turns_of(groups: Iterable[Sequence[ChainRecord]], log: ReadingLog) -> tuple
     model = ""
     for group in groups:
         first = group[0]
-        kind, message = first.value.get("type"), object_of(first.value, "message")
+        kind, message = text_of(first.value, "type"), object_of(first.value, "message")
         if kind == "attachment":
             attachment = object_of(first.value, "attachment")
             rendered = attachment.get("rendered")
@@ -190,7 +190,7 @@ def describe(path: Path) -> SessionRow:
         value = line.value
         if value is None:
             continue
-        kind = value.get("type")
+        kind = text_of(value, "type")
         if kind in ("custom-title", "ai-title", "summary"):
             for field in ("customTitle", "aiTitle", "summary"):
                 titles[field] = text_of(value, field) or titles.get(field, "")

@@ -203,7 +203,7 @@ def describe(path: Path) -> SessionRow:
     for line in read_lines(path):
         if line.value is None:
             continue
-        kind, payload = line.value.get("type"), object_of(line.value, "payload")
+        kind, payload = text_of(line.value, "type"), object_of(line.value, "payload")
         if kind == "session_meta":
             id = id or text_of(payload, "id")
             directory = directory or text_of(payload, "cwd")

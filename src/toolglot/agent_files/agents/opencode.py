@@ -179,7 +179,7 @@ def read(path: Path) -> AgentSession:
 
 
 def _user_block(part: dict[str, Any]) -> Text | Media | None:
-    kind = part.get("type")
+    kind = text_of(part, "type")
     if kind == "text" and not part.get("ignored"):
         return Text(text_of(part, "text"))
     return _file_block(part) if kind == "file" else None
@@ -210,7 +210,7 @@ def _answer_turns(parts: Sequence[dict[str, Any]], issuer: Any) -> list[Turn]:
         results.clear()
 
     for part in parts:
-        kind = part.get("type")
+        kind = text_of(part, "type")
         if kind == "step-start":
             finish()
         elif kind == "text":

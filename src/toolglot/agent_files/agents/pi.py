@@ -136,7 +136,7 @@ def _turns_of(chain: Sequence[ChainRecord], log: ReadingLog) -> tuple[list[Turn]
 
 
 def _turn_of(message: dict[str, Any], line: int, log: ReadingLog) -> Turn | None:
-    role, content = message.get("role"), message.get("content")
+    role, content = text_of(message, "role"), message.get("content")
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(message, "content")
     if role == "assistant":
         if message.get("stopReason") in ("aborted", "error"):
@@ -156,7 +156,7 @@ def _turn_of(message: dict[str, Any], line: int, log: ReadingLog) -> Turn | None
         return None if message.get("excludeFromContext") else Turn("user", (Text(text),))
     if role in ("user", "custom"):
         return Turn("user", tuple(block for part in parts if (block := _plain_block(part)) is not None))
-    log.add(f"a message of the role {str(role)[:40]!r} is not known", line)
+    log.add(f"a message of the role {role[:40]!r} is not known", line)
     return None
 
 

@@ -59,7 +59,7 @@ def _examine_records(examination: Examination, values: Sequence[tuple[int, dict[
     time = next((text_of(value, "timestamp") for _, value in values if text_of(value, "timestamp")), "")
     before = reply = ""
     for number, value in values:
-        kind = value.get("type")
+        kind = text_of(value, "type")
         if kind not in SPOKEN:
             continue
         new = dict(value)
@@ -217,7 +217,7 @@ class _ReplyCheck:
         found: list[int] = []
         for number in range(group + 1, len(self.groups)):
             record = self.groups[number][0]
-            kind = record.value.get("type")
+            kind = text_of(record.value, "type")
             if kind == "assistant":
                 break
             if kind == "user":

@@ -40,6 +40,8 @@ def examine_lines(
         elif line.value is not None:
             examination.add("bad-characters", f"it has {line.problem}", line.number, "replace them with U+FFFD")
             examination.put(line.number, encode_line(line.value))
+        elif line.is_skipped:
+            examination.add("broken-line", f"it cannot be read: {line.problem}", line.number)
         elif not line.is_blank:
             _examine_broken(examination, line, splits=splits)
     return values
