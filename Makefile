@@ -142,7 +142,7 @@ coverage: $(READY) servers $(CLIENTS)
 	@$(BIN)/pytest -n auto -m "not law and not agents" --cov --cov-report=term
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render streams dialects store observing scheduler sessions gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in ids wire render streams dialects store observing scheduler sessions agent_files gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 # Each part leaves what it did in build/soak/parts; at the end one table is made of them. All parts run, also when one fails.
 SEEDED := --seed $${SOAK_SEED:-1}

@@ -91,6 +91,55 @@ def carried() -> dict[str, list[str]]:
     return {name: [check(session) for session in sessions] for name, check in ROWS.items()}
 
 
+SHORT: Final = {
+    "parallel calls of one turn": "parallel calls",
+    "a failed result": "failures (they are text)",
+    "an image of the user": "the user's image",
+    "an image in a result": "images in results",
+    "the summary of a compaction": "the summary (it is a message)",
+    "the title": "title",
+    "the working directory": "folder",
+    "the git branch": "branch",
+}
+"""What each row is called in the table of losses. Thinking is left out everywhere but on the way back."""
+
+
+def losses() -> Iterator[str]:
+    """For each agent and each target, what of a full session does not arrive."""
+    yield "| from, to | " + " | ".join(get(name).title for name in writers()) + " |"
+    yield "|---" * (len(writers()) + 1) + "|"
+    for source in writers():
+        session = _round_trip(get(source))
+        cells = [_lost(session, _handed_over(session, target)) for target in writers()]
+        yield f"| {get(source).title} | " + " | ".join(cells) + " |"
+
+
+def _handed_over(session: AgentSession, target: str) -> AgentSession:
+    with tempfile.TemporaryDirectory() as folder:
+        home = AgentHome(folder=Path(folder), environ={})
+        written = agent_files.write(
+            session.conversation,
+            target,
+            home=home,
+            directory=session.directory or "/",
+            title=session.title,
+            branch=session.branch,
+            source=session.agent,
+        )
+        return agent_files.read(written.path)
+
+
+def _lost(before: AgentSession, after: AgentSession) -> str:
+    found = [short for name, short in SHORT.items() if ROWS[name](before) != "no" and ROWS[name](after) == "no"]
+    found += [
+        short for name, short in SHORT.items() if ROWS[name](before) == "yes" and ROWS[name](after).startswith("as")
+    ]
+    had = len([turn for turn in before.conversation.turns if turn.calls])
+    if had != len([turn for turn in after.conversation.turns if turn.calls]):
+        found.append("calls")
+    return ", ".join(found) or "nothing"
+
+
 def _round_trip(record: AgentFormat) -> AgentSession:
     with tempfile.TemporaryDirectory() as folder:
         home = AgentHome(folder=Path(folder), environ={})

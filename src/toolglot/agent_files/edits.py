@@ -58,6 +58,10 @@ class Examination:
     def set_value(self, line: int, value: dict[str, Any]) -> None:
         self._values[line] = value
 
+    def inserted(self, line: int) -> dict[str, Any]:
+        """The fields of the objects that were inserted behind a line."""
+        return {name: field for value in self._after.get(line, ()) for name, field in value.items()}
+
     def insert_after(self, line: int, value: dict[str, Any]) -> None:
         """A new object behind a line; line 0 is the start of the file."""
         self._after.setdefault(line, []).append(value)
