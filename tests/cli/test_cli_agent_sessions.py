@@ -73,6 +73,17 @@ def test_the_sessions_of_all_agents_are_listed_with_their_health(cli: Cli, tmp_p
     assert unchecked[0]["healthy"] is None
 
 
+def test_a_database_that_cannot_be_read_does_not_hide_the_others(cli: Cli, tmp_path: Path) -> None:
+    made(tmp_path, "codex")
+    database = tmp_path / ".local" / "share" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"nonsense" * 200)
+    rows = json.loads(cli("sessions", "list", "--agent", "all", "--format", "json").out)
+    assert {row["agent"]: row["healthy"] for row in rows} == {"codex": True, "opencode": False}
+    assert cli("doctor", "--all").code == 1
+    assert cli("handoff", "--from", "codex", "--to", "pi", "-q").code == 0
+
+
 def test_a_directory_filters_the_list(cli: Cli, tmp_path: Path) -> None:
     made(tmp_path, "codex")
     listed = cli("sessions", "list", "--agent", "all", "--directory", "/home/me/proj", "--format", "json")

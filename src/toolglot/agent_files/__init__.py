@@ -114,7 +114,13 @@ def find(
     """
     place = home_of_user() if home is None else home
     for record in base.formats() if agent == "all" else (base.get(agent),):
-        for path in record.find(place):
+        try:
+            paths = list(record.find(place))
+        except (InputError, OSError) as error:  # a database that cannot be read
+            where = error.path if isinstance(error, InputError) else str(error.filename or "")
+            yield SessionRow(agent=record.name, id="", path=where, title="(cannot be read)", faults=1)
+            continue
+        for path in paths:
             on_file(path)
             try:
                 yield record.describe(path)
