@@ -125,13 +125,13 @@ test-agents: $(READY) $(AGENTS)
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m agents tests/test_agents*.py
 
 # The lock file names no registry: npm asks the one that is configured. The newest versions of some agents need Node.js 22:
-# of these, npm chooses the newest that runs here.
+# of these, npm chooses the newest that runs here. The newest Qwen Code is there too, with a Node of its own.
 OLDER_NODE := @qwen-code/qwen-code @earendil-works/pi-coding-agent
 agents-update:
 	@cd tests/agents && npm install --package-lock-only --save-exact --omit-lockfile-registry-resolved --ignore-scripts \
 	  --no-audit --no-fund --loglevel=error \
-	  $$($(PYTHON) -c 'import json, sys; print(*(name if name in sys.argv else f"{name}@latest" for name in \
-	    json.load(open("package.json"))["dependencies"]))' $(OLDER_NODE))
+	  $$($(PYTHON) -c 'import json, sys; print(*(name if name in sys.argv else f"{name}@latest" for name, version in \
+	    json.load(open("package.json"))["dependencies"].items() if version[0].isdigit()))' $(OLDER_NODE)) "qwen-code-newest@npm:@qwen-code/qwen-code@latest"
 	@git diff --unified=0 -- tests/agents/package.json | grep '^[-+] ' || echo "==> these are the newest versions"
 
 quick: $(READY)

@@ -17,7 +17,7 @@ import toolglot
 from support.agent_files.sessions import PNG, SUMMARY, full_conversation
 from support.coding_agents import AgentRun, Runner, home_of, run_claude, run_codex, run_gemini
 from support.long_form import IS_LONG
-from support.more_agents import import_opencode, run_copilot, run_opencode, run_pi, run_qwen
+from support.more_agents import import_opencode, run_copilot, run_newest_qwen, run_opencode, run_pi
 from toolglot import Conversation, Media, agent_files
 from toolglot.agent_files import AgentHome, AgentSession, WrittenSession
 from toolglot.simulator import RecordedRequest, Server, serve
@@ -67,7 +67,7 @@ def _qwen(address: str, prompt: str, cwd: Path, written: WrittenSession, model: 
     settings = {"model": {"generationConfig": {"modalities": {"image": True}}}}  # otherwise an image is a note
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(settings), encoding="utf-8")
-    return run_qwen(address, prompt, cwd, model=model, extra=written.command[1:])
+    return run_newest_qwen(address, prompt, cwd, model=model, extra=written.command[1:])
 
 
 def _pi(address: str, prompt: str, cwd: Path, written: WrittenSession, model: str) -> AgentRun:
@@ -97,7 +97,7 @@ TARGETS: Final = {
         HandoffAgent("claude_code", "anthropic", "", "claude-opus-5", "Bash", _command, _claude),
         HandoffAgent("codex", "openai", "/v1", "gpt-5.5", "exec_command", lambda line: {"cmd": line}, _codex),
         HandoffAgent("gemini_cli", "gemini", "", "gemini-3-pro", "run_shell_command", _command, _gemini, heals=True),
-        HandoffAgent("qwen_code", "openai", "/v1", "gpt-4.1", "run_shell_command", _described, _qwen),
+        HandoffAgent("qwen_code", "qwen", "/v1", "qwen3-vl-plus", "run_shell_command", _described, _qwen),
         HandoffAgent("pi", "openai", "/v1", "gpt-4.1", "bash", _command, _pi),
         HandoffAgent("opencode", "openai", "/v1", "gpt-4.1", "bash", _told, _opencode),
         HandoffAgent("copilot_cli", "anthropic", "", "claude-sonnet-4-5", "bash", _told, _copilot),
@@ -249,7 +249,7 @@ def test_a_session_of_the_real_agent_goes_on_in_another_real_agent(
         "claude_code": run_claude,
         "codex": run_codex,
         "gemini_cli": run_gemini,
-        "qwen_code": run_qwen,
+        "qwen_code": run_newest_qwen,
         "pi": lambda *words, **named: run_pi(*words, **named, extra=("--thinking", "off")),
         "opencode": run_opencode,
         "copilot_cli": run_copilot,

@@ -34,7 +34,7 @@ def opencode_database(home: Path, document: dict[str, Any], *, has_row: bool = T
             connection.execute("INSERT INTO message VALUES (?, ?, ?, ?)", (id, info["id"], time, json.dumps(about)))
             for part in message["parts"]:
                 data = {name: value for name, value in part.items() if name not in ("id", "sessionID", "messageID")}
-                row = (part["id"], id, info["id"], json.dumps(data))
-                connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", row)
+                values = (part["id"], id, info["id"], json.dumps(data))
+                connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", values)
         connection.commit()
     return database
