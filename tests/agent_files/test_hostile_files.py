@@ -160,7 +160,7 @@ def test_what_is_named_like_a_session_and_is_no_file_does_not_stop_the_list(agen
     home = home_in(tmp_path)
     path = place(agent, home)
     path.parent.mkdir(parents=True)
-    makers = (
+    makers: tuple[Callable[[], object], ...] = (
         path.mkdir,
         lambda: path.symlink_to("/dev/zero"),
         lambda: path.symlink_to(path.name),
