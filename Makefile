@@ -10,8 +10,8 @@
 #   make check       formatting, lint, strict types, import layers, generated docs
 #   make bench       speed, as ratios measured in one run
 #   make coverage    the tests again, with the branches that they take: at least 95 %
-#   make soak        an hour: the property tests for longer, the fuzzer, 10,000 idle connections, gateways, sessions and stores
-#                    under faults and kills; one table of it at the end (docs/reliability.md)
+#   make soak        an hour: the property tests for longer, all handoffs between coding agents, the fuzzer, 10,000 idle
+#                    connections, gateways, sessions and stores under faults and kills; one table of it at the end (docs/reliability.md)
 #   make docs        write the generated pages of docs/
 #   make clean       remove .venv and caches
 #
@@ -125,13 +125,13 @@ test-agents: $(READY) $(AGENTS)
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m agents tests/test_agents*.py
 
 # The lock file names no registry: npm asks the one that is configured. The newest versions of some agents need Node.js 22:
-# of these, npm chooses the newest that runs here.
+# of these, npm chooses the newest that runs here. The newest Qwen Code is there too, with a Node of its own.
 OLDER_NODE := @qwen-code/qwen-code @earendil-works/pi-coding-agent
 agents-update:
 	@cd tests/agents && npm install --package-lock-only --save-exact --omit-lockfile-registry-resolved --ignore-scripts \
 	  --no-audit --no-fund --loglevel=error \
-	  $$($(PYTHON) -c 'import json, sys; print(*(name if name in sys.argv else f"{name}@latest" for name in \
-	    json.load(open("package.json"))["dependencies"]))' $(OLDER_NODE))
+	  $$($(PYTHON) -c 'import json, sys; print(*(name if name in sys.argv else f"{name}@latest" for name, version in \
+	    json.load(open("package.json"))["dependencies"].items() if version[0].isdigit()))' $(OLDER_NODE)) "qwen-code-newest@npm:@qwen-code/qwen-code@latest"
 	@git diff --unified=0 -- tests/agents/package.json | grep '^[-+] ' || echo "==> these are the newest versions"
 
 quick: $(READY)
@@ -142,25 +142,27 @@ coverage: $(READY) servers $(CLIENTS)
 	@$(BIN)/pytest -n auto -m "not law and not agents" --cov --cov-report=term
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render streams dialects store observing scheduler sessions gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in ids wire render streams dialects store observing scheduler sessions agent_files gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
 
 # Each part leaves what it did in build/soak/parts; at the end one table is made of them. All parts run, also when one fails.
 SEEDED := --seed $${SOAK_SEED:-1}
 ATTACKS := HOSTILE_LONG=1 HOSTILE_KILLS=$${HOSTILE_KILLS:-50} HOSTILE_SEED=$${SOAK_SEED:-1}
 LONG := tests/bulk/test_bulk_engine.py tests/bulk/test_bulk_ray.py tests/gateway/test_cached_sessions.py
-soak: $(READY) servers
+HANDOFFS := tests/test_agents_handoff.py tests/test_agents_healing.py
+soak: $(READY) $(AGENTS) servers
 	@$(BIN)/python scripts/soak_report.py --clear
 	@failed=0; \
 	SOAK_PART="laws of the design" $(BIN)/pytest -n auto -m law --hypothesis-profile=soak --hypothesis-seed=$${SOAK_SEED:-1} || failed=1; \
 	SOAK_PART="attacks" SOAK_COMMAND="$(ATTACKS) pytest tests/hostile" $(ATTACKS) $(BIN)/pytest tests/hostile || failed=1; \
 	SOAK_PART="kills of bulk runs" SOAK_COMMAND="HOSTILE_LONG=1 pytest $(LONG)" HOSTILE_LONG=1 $(BIN)/pytest $(LONG) || failed=1; \
+	SOAK_PART="handoffs between coding agents" SOAK_COMMAND="HOSTILE_LONG=1 pytest -m agents $(HANDOFFS)" HOSTILE_LONG=1 $(BIN)/pytest -n auto -m agents $(HANDOFFS) || failed=1; \
 	$(BIN)/python scripts/fuzz.py --minutes $${FUZZ_MINUTES:-10} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/fuzz_types.py --minutes $${TYPES_MINUTES:-6} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/hold_connections.py || failed=1; \
 	$(BIN)/python scripts/soak_sessions.py --kills $${SOAK_KILLS:-1000} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/soak_stores.py --minutes $${STORES_MINUTES:-6} $(SEEDED) || failed=1; \
 	$(BIN)/python scripts/soak_gateway.py --minutes $${SOAK_MINUTES:-15} $(SEEDED) || failed=1; \
-	$(BIN)/python scripts/soak_report.py --parts 10 $(SOAK_REPORT) || failed=1; \
+	$(BIN)/python scripts/soak_report.py --parts 11 $(SOAK_REPORT) || failed=1; \
 	exit $$failed
 
 docs: $(READY)

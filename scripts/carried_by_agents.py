@@ -9,7 +9,7 @@ from typing import Final
 
 from toolglot import Compaction, Conversation, Issuer, Media, Text, Thinking, ToolCall, ToolResult, Turn, agent_files
 from toolglot.agent_files import AgentHome, AgentSession
-from toolglot.agent_files.base import AgentFormat, formats
+from toolglot.agent_files.base import AgentFormat, get, writers
 
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 ISSUERS: Final = {"claude_code": "anthropic", "codex": "openai_responses", "gemini_cli": "gemini"}
@@ -87,8 +87,57 @@ ROWS: Final[dict[str, Callable[[AgentSession], str]]] = {
 
 def carried() -> dict[str, list[str]]:
     """For each row, what holds for each agent."""
-    sessions = [_round_trip(record) for record in formats()]
+    sessions = [_round_trip(get(name)) for name in writers()]
     return {name: [check(session) for session in sessions] for name, check in ROWS.items()}
+
+
+SHORT: Final = {
+    "parallel calls of one turn": "parallel calls",
+    "a failed result": "failures (they are text)",
+    "an image of the user": "the user's image",
+    "an image in a result": "images in results",
+    "the summary of a compaction": "the summary (it is a message)",
+    "the title": "title",
+    "the working directory": "folder",
+    "the git branch": "branch",
+}
+"""What each row is called in the table of losses. Thinking is left out everywhere but on the way back."""
+
+
+def losses() -> Iterator[str]:
+    """For each agent and each target, what of a full session does not arrive."""
+    yield "| from, to | " + " | ".join(get(name).title for name in writers()) + " |"
+    yield "|---" * (len(writers()) + 1) + "|"
+    for source in writers():
+        session = _round_trip(get(source))
+        cells = [_lost(session, _handed_over(session, target)) for target in writers()]
+        yield f"| {get(source).title} | " + " | ".join(cells) + " |"
+
+
+def _handed_over(session: AgentSession, target: str) -> AgentSession:
+    with tempfile.TemporaryDirectory() as folder:
+        home = AgentHome(folder=Path(folder), environ={})
+        written = agent_files.write(
+            session.conversation,
+            target,
+            home=home,
+            directory=session.directory or "/",
+            title=session.title,
+            branch=session.branch,
+            source=session.agent,
+        )
+        return agent_files.read(written.path)
+
+
+def _lost(before: AgentSession, after: AgentSession) -> str:
+    found = [short for name, short in SHORT.items() if ROWS[name](before) != "no" and ROWS[name](after) == "no"]
+    found += [
+        short for name, short in SHORT.items() if ROWS[name](before) == "yes" and ROWS[name](after).startswith("as")
+    ]
+    had = len([turn for turn in before.conversation.turns if turn.calls])
+    if had != len([turn for turn in after.conversation.turns if turn.calls]):
+        found.append("calls")
+    return ", ".join(found) or "nothing"
 
 
 def _round_trip(record: AgentFormat) -> AgentSession:
@@ -107,7 +156,7 @@ def _round_trip(record: AgentFormat) -> AgentSession:
 
 
 def table() -> Iterator[str]:
-    yield "| | " + " | ".join(record.title for record in formats()) + " |"
-    yield "|---" * (len(formats()) + 1) + "|"
+    yield "| | " + " | ".join(get(name).title for name in writers()) + " |"
+    yield "|---" * (len(writers()) + 1) + "|"
     for name, values in carried().items():
         yield f"| {name} | " + " | ".join(values) + " |"

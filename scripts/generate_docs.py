@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from carried_by_agents import table
+from carried_by_agents import losses, table
 from draw_demo import demo_svg
 from plot_performance import performance_page, performance_svg
 from toolglot import Dialect, profiles
@@ -284,9 +284,9 @@ def with_tables(text: str, tables: dict[str, list[str]]) -> str:
 
 
 def agent_files_page() -> str:
-    """The page as it is, with what each agent's file carries."""
+    """The page as it is, with what each agent's file carries, and what is lost from one to another."""
     text = (DOCS / "agent-files.md").read_text(encoding="utf-8")
-    return with_tables(text, {"carried": list(table())})
+    return with_tables(text, {"carried": list(table()), "lost": list(losses())})
 
 
 # --- prompt caches ----------------------------------------------------------------------------------

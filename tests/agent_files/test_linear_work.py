@@ -9,17 +9,27 @@ from typing import Any
 import pytest
 
 from support.agent_files.sessions import (
+    TIME,
     answer,
     claude_record,
     codex_call,
     codex_message,
     codex_meta,
     codex_output,
+    copilot_done,
+    copilot_events,
     gemini_call,
     gemini_header,
     gemini_message,
     home_in,
+    minimal,
+    pi_entry,
+    pi_result,
+    pi_use,
     place,
+    qwen_answer,
+    qwen_record,
+    qwen_use,
     use,
     write_file,
 )
@@ -53,18 +63,62 @@ def gemini_turns(count: int) -> list[dict[str, Any]]:
     ]
 
 
-TURNS: dict[str, Callable[[int], list[dict[str, Any]]]] = {
-    "claude_code": claude_turns,
-    "codex": codex_turns,
-    "gemini_cli": gemini_turns,
+def qwen_turns(count: int) -> list[dict[str, Any]]:
+    lines = [qwen_record(0, "user", {"text": "What is here?"})]
+    for number in range(1, 2 * count, 2):
+        lines.append(qwen_record(number, "assistant", qwen_use(f"c{number}"), model="qwen3"))
+        lines.append(qwen_record(number + 1, "tool_result", qwen_answer(f"c{number}")))
+    return lines
+
+
+def pi_turns(count: int) -> list[dict[str, Any]]:
+    """A summary after every answer: only the last counts."""
+    lines: list[dict[str, Any]] = [minimal("pi")[0], pi_entry(0, "user", {"type": "text", "text": "What is here?"})]
+    for number in range(1, 3 * count, 3):
+        lines.append(pi_entry(number, "assistant", pi_use(f"toolu_{number}")))
+        lines.append(pi_result(number + 1, f"toolu_{number}"))
+        about = {"id": f"aaaa{number + 2:04}", "parentId": f"aaaa{number + 1:04}", "timestamp": TIME}
+        lines.append({"type": "compaction", **about, "summary": "S", "firstKeptEntryId": "aaaa0000"})
+    return lines
+
+
+def copilot_turns(count: int) -> list[dict[str, Any]]:
+    """Results without calls."""
+    return [*copilot_events(), *(copilot_done(number, f"toolu_x{number}") for number in range(8, count))]
+
+
+def gemini_rewinds(count: int) -> list[dict[str, Any]]:
+    """Messages, and then a rewind for each of them."""
+    said = [gemini_message(number, "user", "And?") for number in range(count)]
+    return [gemini_header(), *said, *({"$rewindTo": f"m{number}"} for number in range(count - 1, 0, -1))]
+
+
+TURNS: dict[str, tuple[str, Callable[[int], list[dict[str, Any]]]]] = {
+    "claude_code": ("claude_code", claude_turns),
+    "codex": ("codex", codex_turns),
+    "gemini_cli": ("gemini_cli", gemini_turns),
+    "gemini_cli, rewinds": ("gemini_cli", gemini_rewinds),
+    "qwen_code": ("qwen_code", qwen_turns),
+    "pi": ("pi", pi_turns),
+    "copilot_cli": ("copilot_cli", copilot_turns),
 }
 
 
-@pytest.mark.parametrize("agent", TURNS)
-@pytest.mark.parametrize("action", [agent_files.read, agent_files.check, agent_files.heal_file])
-def test_work_grows_with_the_file_and_no_faster(agent: str, action: Callable[[Path], object], tmp_path: Path) -> None:
+def handed_over(path: Path) -> object:
+    session = agent_files.read(path)
+    target = "claude" if session.agent == "codex" else "codex"
+    return agent_files.write(
+        session.conversation, target, home=home_in(path.parent), directory="/", source=session.agent, dry_run=True
+    )
+
+
+@pytest.mark.parametrize("name", TURNS)
+@pytest.mark.parametrize("action", [agent_files.read, agent_files.check, agent_files.heal_file, handed_over])
+def test_work_grows_with_the_file_and_no_faster(name: str, action: Callable[[Path], object], tmp_path: Path) -> None:
+    agent, turns = TURNS[name]
+
     def work(count: int) -> Callable[[], object]:
-        path = write_file(place(agent, home_in(tmp_path / str(count))), TURNS[agent](count))
+        path = write_file(place(agent, home_in(tmp_path / str(count))), turns(count))
         agent_files.detect(path)
         return lambda: action(path)
 

@@ -41,7 +41,7 @@ from toolglot import (
     agent_files,
 )
 
-WRITERS = agent_files.names()
+WRITERS = agent_files.writers()
 PAIRS = [(source, target) for source in WRITERS for target in WRITERS]
 
 

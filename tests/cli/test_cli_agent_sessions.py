@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_files.sessions import IDS, full_conversation, home_in, minimal, place, write_file
+from support.agent_files.opencode_database import opencode_database
+from support.agent_files.opencode_faults import exported
+from support.agent_files.read_only import FORMS, PROMPT
+from support.agent_files.sessions import (
+    IDS,
+    full_conversation,
+    home_in,
+    minimal,
+    place,
+    results_by_call,
+    write_file,
+)
 from support.cli.commands import Cli
 from toolglot import agent_files
 from toolglot.cli.screen.line_diff import line_diff
@@ -62,6 +73,17 @@ def test_the_sessions_of_all_agents_are_listed_with_their_health(cli: Cli, tmp_p
     assert unchecked[0]["healthy"] is None
 
 
+def test_a_database_that_cannot_be_read_does_not_hide_the_others(cli: Cli, tmp_path: Path) -> None:
+    made(tmp_path, "codex")
+    database = tmp_path / ".local" / "share" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"nonsense" * 200)
+    rows = json.loads(cli("sessions", "list", "--agent", "all", "--format", "json").out)
+    assert {row["agent"]: row["healthy"] for row in rows} == {"codex": True, "opencode": False}
+    assert cli("doctor", "--all").code == 1
+    assert cli("handoff", "--from", "codex", "--to", "pi", "-q").code == 0
+
+
 def test_a_directory_filters_the_list(cli: Cli, tmp_path: Path) -> None:
     made(tmp_path, "codex")
     listed = cli("sessions", "list", "--agent", "all", "--directory", "/home/me/proj", "--format", "json")
@@ -108,6 +130,65 @@ def test_a_session_is_found_by_its_path_and_by_the_beginning_of_its_id(cli: Cli,
     missing = cli("handoff", "--to", "pi", "9999")
     assert (missing.code, "there is no session '9999'" in missing.err) == (2, True)
     assert cli("handoff", "--to", "pi").code == 2
+
+
+def test_a_request_is_handed_over_to_an_agent(cli: Cli, tmp_path: Path) -> None:
+    calls = [{"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]
+    messages = [
+        {"role": "user", "content": "What is here?"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "call_1", "content": "a.txt"},
+    ]
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps({"model": "gpt-4.1", "messages": messages}), encoding="utf-8")
+    ended = cli("handoff", "--to", "codex", str(path))
+    assert (ended.code, "a request to Codex: 3 turns, 1 call and 1 result" in ended.err) == (0, True), ended.err
+    (row,) = agent_files.find("codex", home=home_in(tmp_path))
+    assert results_by_call(agent_files.read(row.path).conversation) == [({}, "a.txt")]
+    path.write_text("[1]", encoding="utf-8")
+    assert cli("handoff", "--to", "codex", str(path)).code == 2
+
+
+def test_a_session_of_an_agent_becomes_one_of_toolglot_and_goes_back(cli: Cli, tmp_path: Path) -> None:
+    made(tmp_path, "claude_code")
+    dry = cli("handoff", "--from", "claude", "--to", "toolglot", "--dry-run")
+    assert (dry.code, list(tmp_path.rglob("sessions.db"))) == (0, [])
+    assert cli("handoff", "--from", "toolglot", "--to", "pi").code == 2  # there are none yet
+    ended = cli("handoff", "--from", "claude", "--to", "toolglot")
+    assert (ended.code, ended.out.startswith("toolglot chat --session ")) == (0, True), ended.err
+    id = ended.out.split()[-1]
+    assert "What is here?" in cli("sessions", "show", id).out
+    assert cli("handoff", "--from", "toolglot", "--to", "pi", id, "-q").code == 0
+    exported = tmp_path / "talk.json"
+    assert cli("sessions", "export", id, "-o", str(exported)).code == 0
+    assert cli("handoff", "--to", "qwen", str(exported), "-q").code == 0
+    for agent in ("pi", "qwen"):
+        (row,) = agent_files.find(agent, home=home_in(tmp_path))
+        assert [text for _, text in results_by_call(agent_files.read(row.path).conversation)] == ["a.txt", "/x"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_session_that_is_only_read_is_listed_handed_over_and_converted(cli: Cli, tmp_path: Path, form: str) -> None:
+    agent, make = FORMS[form]
+    path = make(tmp_path)
+    rows = json.loads(cli("sessions", "list", "--agent", agent, "--format", "json").out)
+    assert [row["healthy"] for row in rows] == ([] if form == "goose, an export" else [True])
+    assert cli("handoff", "--to", "claude", str(path), "-q").code == 0
+    ended = cli("convert", str(path), "--to", "anthropic@claude-opus-5", "-q")
+    assert (ended.code, PROMPT in ended.out) == (0, True), ended.err
+    assert cli("doctor", str(path)).code == 0
+    assert cli("inspect", str(path), "--export", str(tmp_path / "page.html"), "--force", "-q").code == 0
+    refused = cli("handoff", "--to", agent, str(path))
+    assert (refused.code, "only read" in refused.err) == (2, True)
+
+
+def test_of_two_files_of_a_session_the_last_one_is_meant(cli: Cli, tmp_path: Path) -> None:
+    path = made(tmp_path, "gemini_cli")
+    later = path.with_name(path.name.replace("T10-", "T11-"))
+    write_file(later, [*minimal("gemini_cli"), {"type": "user", "id": "m9", "timestamp": "", "content": "Later."}])
+    assert cli("handoff", "--to", "claude", "3333", "-q").code == 0
+    (row,) = agent_files.find("claude", home=home_in(tmp_path))
+    assert agent_files.read(row.path).conversation.turns[-1].text == "Later."
 
 
 # --- doctor -----------------------------------------------------------------------------------------
@@ -172,6 +253,40 @@ def test_a_thread_that_codex_has_locked_is_not_changed(cli: Cli, tmp_path: Path)
         refused = cli("doctor", str(path), "--fix")
     assert (refused.code, "Codex holds its lock" in refused.err) == (2, True)
     assert cli("doctor", str(path), "--fix").code == 0
+
+
+def test_a_session_of_opencode_is_healed_as_a_copy(cli: Cli, tmp_path: Path) -> None:
+    broken = exported()
+    del broken["messages"][1]["parts"][2]["state"]["metadata"]
+    database = opencode_database(tmp_path, broken)
+    before = database.read_bytes()
+    ended = cli("doctor", "latest", "--agent", "opencode")
+    assert (ended.code, "is not complete" in ended.out) == (1, True), ended.out
+    ended = cli("doctor", "latest", "--agent", "opencode", "--fix")
+    assert (ended.code, "opencode import" in ended.out) == (0, True), ended.out + ended.err
+    (copy,) = (tmp_path / ".local/state/toolglot/handoff").iterdir()
+    assert [text for _, text in results_by_call(agent_files.read(copy).conversation)] == ["a.txt", "/x"]
+    assert agent_files.check(copy) == ()
+    assert agent_files.read(copy).id != broken["info"]["id"]
+    assert database.read_bytes() == before
+    assert cli("doctor", "latest", "--agent", "opencode", "--rewind", "1", "--format", "json").code == 0
+    rewound = [path for path in copy.parent.iterdir() if path != copy]
+    assert agent_files.read(rewound[0]).conversation.turns[-1].role == "user"
+    assert cli("convert", f"{database}#{broken['info']['id']}", "--to", "anthropic@claude-opus-5", "-q").code == 0
+
+
+def test_a_compressed_rollout_of_codex_is_healed_and_stays_compressed(cli: Cli, tmp_path: Path) -> None:
+    zstd = pytest.importorskip("backports.zstd")
+    path = made(tmp_path, "codex")
+    lines = [line for line in path.read_bytes().splitlines(keepends=True) if b'"call_2"' not in line]
+    packed = path.with_name(f"{path.name}.zst")
+    packed.write_bytes(zstd.compress(b"".join(lines) + b'{"type": "resp'))
+    path.unlink()
+    os.utime(packed, (OLD, OLD))
+    assert cli("doctor", str(packed)).code == 1
+    assert cli("doctor", str(packed), "--fix").code == 0
+    assert zstd.decompress(packed.read_bytes()) == b"".join(lines)
+    assert cli("doctor", "latest", "--agent", "codex").code == 0
 
 
 def test_rewind_removes_the_last_prompts(cli: Cli, tmp_path: Path) -> None:
@@ -263,6 +378,13 @@ def test_the_diff_of_long_lines_shows_where_they_differ() -> None:
 
 
 # --- as requests ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", IDS)
+def test_a_session_file_is_shown_in_the_inspector(cli: Cli, tmp_path: Path, agent: str) -> None:
+    page = tmp_path / "page.html"
+    assert cli("inspect", str(made(tmp_path, agent)), "--export", str(page)).code == 0
+    assert "What is here?" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("agent", IDS)

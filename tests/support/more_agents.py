@@ -6,6 +6,7 @@ As those of `coding_agents.py`: a run sees a home, a working folder and an envir
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -85,10 +86,24 @@ def run_opencode(
 
 
 def run_qwen(address: str, prompt: str, cwd: Path, *, model: str = MODEL, extra: Sequence[str] = ()) -> AgentRun:
-    command = started_with("Qwen Code", "@qwen-code/qwen-code/cli.js")
+    return _run_qwen(started_with("Qwen Code", "@qwen-code/qwen-code/cli.js"), address, prompt, cwd, model, extra)
+
+
+def run_newest_qwen(address: str, prompt: str, cwd: Path, *, model: str = MODEL, extra: Sequence[str] = ()) -> AgentRun:
+    """The newest Qwen Code, which wants a newer Node than others: npm has one as a package for Linux. Elsewhere it is
+    the one that any Node runs."""
+    node = MODULES / f"node-{platform.system().lower()}-{_MACHINES.get(platform.machine(), '')}" / "bin" / "node"
+    script = MODULES / "qwen-code-newest" / "cli.js"
+    if not (node.is_file() and script.is_file()):
+        return run_qwen(address, prompt, cwd, model=model, extra=extra)
+    return _run_qwen([str(node), str(script)], address, prompt, cwd, model, extra)
+
+
+def _run_qwen(command: list[str], address: str, prompt: str, cwd: Path, model: str, extra: Sequence[str]) -> AgentRun:
     command += ["-p", prompt, "--yolo", "-o", "json", "-m", model, "--auth-type", "openai"]
     command += ["--openai-base-url", address, "--openai-api-key", KEY, *extra]
-    exit_, stdout, stderr = run(command, home_of(cwd), cwd, {"QWEN_CODE_NO_RELAUNCH": "true"})
+    environment = {"QWEN_CODE_NO_RELAUNCH": "true", "PATH": f"{Path(command[0]).parent}:{os.environ['PATH']}"}
+    exit_, stdout, stderr = run(command, home_of(cwd), cwd, environment)
     try:
         events = json.loads(stdout)
     except ValueError:

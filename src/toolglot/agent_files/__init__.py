@@ -13,6 +13,7 @@ reading, and `write` never overwrites. What could not be carried is in the repor
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,11 +22,12 @@ from pathlib import Path
 from typing import Final
 
 from toolglot.agent_files import base
-from toolglot.agent_files.base import AgentFormat, AgentHome, WriteRequest, home_of_user, names
+from toolglot.agent_files.base import AgentFormat, AgentHome, WriteRequest, home_of_user, names, writers
 from toolglot.agent_files.healing import HealedFile, examine_file, heal, write_new
 from toolglot.agent_files.json_lines import read_lines
 from toolglot.agent_files.requests import request_of
 from toolglot.agent_files.values import AgentSession, OwnPrompt, SessionFault, SessionRow, WrittenSession
+from toolglot.agent_files.whole_files import database_of
 from toolglot.conversation import Conversation
 from toolglot.errors import InputError
 
@@ -46,8 +48,11 @@ __all__ = [
     "read",
     "request_of",
     "write",
+    "writers",
 ]
 
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+"""Ids become names of files."""
 _HEAD: Final = 40
 """Lines that are looked at to find out whose file it is."""
 
@@ -109,7 +114,13 @@ def find(
     """
     place = home_of_user() if home is None else home
     for record in base.formats() if agent == "all" else (base.get(agent),):
-        for path in record.find(place):
+        try:
+            paths = list(record.find(place))
+        except (InputError, OSError) as error:  # a database that cannot be read
+            where = error.path if isinstance(error, InputError) else str(error.filename or "")
+            yield SessionRow(agent=record.name, id="", path=where, title="(cannot be read)", faults=1)
+            continue
+        for path in paths:
             on_file(path)
             try:
                 yield record.describe(path)
@@ -145,7 +156,11 @@ def write(
     """
     record = base.get(agent)
     if record.write is None:
-        raise InputError(f"sessions of {record.title} are only read", path="agent", hint="choose another agent")
+        raise InputError(
+            f"sessions of {record.title} are only read", path="agent", hint=f"known: {', '.join(writers())}"
+        )
+    if id and not _ID.fullmatch(id):
+        raise InputError("expected an id of letters, digits, '.', '_' and '-'", path="id", hint="leave it out")
     request = WriteRequest(
         conversation=conversation,
         home=home_of_user() if home is None else home,
@@ -164,7 +179,8 @@ def write(
 
 def _file(path: str | os.PathLike[str]) -> Path:
     file = Path(path).expanduser()
-    if not (file.is_file() or file.with_name(file.name.partition("#")[0]).is_file()):
+    database = database_of(file)
+    if not (file.is_file() or (database is not None and database.is_file())):
         raise InputError(
             "no such file", path=str(file), hint="`toolglot sessions list --agent all` shows what is there"
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -19,13 +19,16 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot.agent_files.edits import Examination
-from toolglot.agent_files.json_lines import FileLine
+from toolglot.agent_files.json_lines import FileLine, read_lines
 from toolglot.agent_files.values import AgentSession, SessionRow, WrittenSession
 from toolglot.conversation import Conversation
 from toolglot.errors import InputError, unknown_name
 
 _PACKAGE: Final = "toolglot.agent_files.agents"
-_NAMES: Final = ("claude_code", "codex", "gemini_cli", "qwen_code", "pi", "opencode", "copilot_cli")
+_NAMES: Final = (
+    *("claude_code", "codex", "gemini_cli", "qwen_code", "pi", "opencode", "copilot_cli"),
+    *("cline", "continue_dev", "goose", "llxprt", "aider"),
+)
 
 
 class AgentHome(Struct, frozen=True, kw_only=True):
@@ -33,6 +36,8 @@ class AgentHome(Struct, frozen=True, kw_only=True):
 
     folder: Path
     environ: Mapping[str, str]
+    directory: Path | None = None
+    """The folder that the user is in, for an agent that keeps its sessions in the project."""
 
     def root(self, variable: str, *default: str) -> Path:
         """The folder that a variable names, or the default below the home folder."""
@@ -79,6 +84,8 @@ class AgentFormat(Struct, frozen=True, kw_only=True):
     examine: what is wrong in the lines of a file, and the edits that fix it; None if that is not known.
     prompts: the lines on which the prompts of the user begin.
     lock: why a file must not be changed now; empty if nothing is known to use it.
+    lines: the lines of a session; of one in a database, each message as a line.
+    copy: the healed lines as a new session, for an agent whose sessions are not changed in their place.
     """
 
     name: str
@@ -93,11 +100,18 @@ class AgentFormat(Struct, frozen=True, kw_only=True):
     examine: Callable[[Path, Sequence[FileLine], bool], Examination] | None = None
     prompts: Callable[[Sequence[FileLine]], list[int]] | None = None
     lock: Callable[[Path], str] | None = None
+    lines: Callable[[Path], Iterable[FileLine]] = read_lines
+    copy: Callable[[Sequence[FileLine], AgentHome, float], WrittenSession] | None = None
 
 
 def names() -> tuple[str, ...]:
     """The names of all agents."""
     return _NAMES
+
+
+def writers() -> tuple[str, ...]:
+    """The names of the agents that sessions can be written for."""
+    return tuple(record.name for record in formats() if record.write is not None)
 
 
 @cache
@@ -127,4 +141,8 @@ def home_of_user(environ: Mapping[str, str] | None = None) -> AgentHome:
     named = variables.get("HOME") or variables.get("USERPROFILE") or ""
     if not named:
         raise InputError("there is no home folder", path="HOME", hint="set HOME")
-    return AgentHome(folder=Path(named), environ=variables)
+    try:
+        here = Path.cwd()
+    except OSError:  # it was removed
+        here = None
+    return AgentHome(folder=Path(named), environ=variables, directory=here)

@@ -6,12 +6,20 @@ Law: an edit names a line and what is to stand there instead; every other line k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from toolglot.agent_files.json_lines import FileLine, encode_line, parse_line
 from toolglot.agent_files.values import SessionFault
+
+_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+
+
+def differs(one: Any, other: Any) -> bool:
+    """Whether two values are not the same JSON: in Python, `true` equals 1."""
+    return one != other or bool(_ENCODER.encode(one) != _ENCODER.encode(other))
 
 
 class Examination:
@@ -50,6 +58,10 @@ class Examination:
     def set_value(self, line: int, value: dict[str, Any]) -> None:
         self._values[line] = value
 
+    def inserted(self, line: int) -> dict[str, Any]:
+        """The fields of the objects that were inserted behind a line."""
+        return {name: field for value in self._after.get(line, ()) for name, field in value.items()}
+
     def insert_after(self, line: int, value: dict[str, Any]) -> None:
         """A new object behind a line; line 0 is the start of the file."""
         self._after.setdefault(line, []).append(value)
@@ -61,7 +73,7 @@ class Examination:
             origin = line.origin or line.number
             if line.number in self._replaced:
                 out += [(data, origin) for data in self._replaced[line.number]]
-            elif line.number in self._values and line.value != self._values[line.number]:
+            elif line.number in self._values and differs(line.value, self._values[line.number]):
                 out.append((encode_line(self._values[line.number]), origin))
             else:
                 out.append((line.data, origin))

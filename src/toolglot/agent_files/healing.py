@@ -19,7 +19,7 @@ from msgspec import Struct
 from toolglot.agent_files.base import AgentFormat
 from toolglot.agent_files.checks.shared_checks import examine_lines
 from toolglot.agent_files.edits import Examination
-from toolglot.agent_files.json_lines import FileLine, read_lines
+from toolglot.agent_files.json_lines import FileLine
 from toolglot.agent_files.values import SessionFault
 from toolglot.errors import InputError
 
@@ -49,7 +49,7 @@ def examine_file(format: AgentFormat, path: Path, *, includes_holes: bool = Fals
     """What is wrong in a file."""
     if format.examine is None:
         return ()
-    lines, broken = _whole_lines(path, list(read_lines(path)))
+    lines, broken = _whole_lines(path, list(format.lines(path)))
     return _sorted([*broken, *format.examine(path, lines, includes_holes).located(lines)])
 
 
@@ -62,12 +62,16 @@ def heal(format: AgentFormat, path: Path, *, includes_holes: bool = False, rewin
     if format.examine is None:
         hint = "it can be read, converted and handed over, not changed"
         raise InputError(f"the files of {format.title} are not checked", path=str(path), hint=hint)
-    lines = list(read_lines(path))
+    lines = list(format.lines(path))
+    skipped = next((line for line in lines if line.is_skipped), None)
+    if skipped is not None:
+        hint = "hand the session over: that leaves out what cannot be read"
+        raise InputError(f"line {skipped.number} cannot be kept: {skipped.problem}", path=str(path), hint=hint)
     before = tuple(line.data for line in lines)
     if rewind:
         lines = _rewound(format, path, lines, rewind)
     healed = _healed(format, path, lines, before, includes_holes, splits=True)
-    if healed.is_changed and _lost_results(format, path, lines, healed):
+    if format.copy is None and healed.is_changed and _lost_results(format, path, lines, healed):
         # What was saved of a broken line took the place of something else: without it, nothing is lost.
         whole = _healed(format, path, lines, before, includes_holes, splits=False)
         return _only_lines(path, lines, healed) if _lost_results(format, path, lines, whole) else whole
@@ -108,7 +112,7 @@ def _healed(
 def _lost_results(format: AgentFormat, path: Path, lines: Sequence[FileLine], healed: HealedFile) -> bool:
     """Whether a call that had a result has none any more."""
     with tempfile.TemporaryDirectory(prefix="toolglot-") as folder:
-        copy = Path(folder) / path.name
+        copy = Path(folder) / path.name.removesuffix(".zst")
         copy.write_bytes(b"".join(line.data for line in lines))
         had = _answered_calls(format, copy)
         copy.write_bytes(b"".join(healed.after))
@@ -126,7 +130,7 @@ def _whole_lines(
     path: Path, lines: list[FileLine], *, splits: bool = True
 ) -> tuple[list[FileLine], list[SessionFault]]:
     """The lines that can be read, which everything else is judged by, and what was wrong with the others."""
-    if path.suffix != ".jsonl":
+    if not path.name.removesuffix(".zst").endswith(".jsonl"):
         return lines, []
     examination = Examination()
     examine_lines(examination, lines, splits=splits)

@@ -41,13 +41,17 @@ class FileLine(Struct, frozen=True, kw_only=True):
     is_cut: bool = False
     """It ends in the middle: the last line of a file whose writer was stopped."""
 
+    is_skipped: bool = False
+    """It is too long, so its bytes are not here."""
+
     @property
     def is_blank(self) -> bool:
-        return not self.data.strip()
+        return not self.data.strip() and not self.is_skipped
 
 
 def read_lines(path: Path) -> Iterator[FileLine]:
     """The lines of a file. Raises for a file that cannot be opened or is too large."""
+    refuse_special(path)
     try:
         with path.open("rb") as stream:
             yield from lines_of(_unpacked(stream, path), str(path))
@@ -60,22 +64,40 @@ def read_lines(path: Path) -> Iterator[FileLine]:
         raise InputError(f"cannot decompress the session: {error}", path=str(path)) from None
 
 
+def refuse_special(path: Path) -> None:
+    """Raise for a folder, a pipe or a device, also behind a link: reading it might never end."""
+    if path.exists() and not path.is_file():
+        raise InputError("this is not a file", path=str(path), hint="a session is a file")
+
+
 def _unpacked(stream: BinaryIO, path: Path) -> BinaryIO:
     """A file that is compressed with zstd, as Codex keeps old ones, is read through its decompressor."""
     if path.suffix != ".zst":
         return stream
+    zstd = _zstd(path)
+    unpacked: BinaryIO = zstd.open(stream, "rb", options={zstd.DecompressionParameter.window_log_max: 27})
+    return unpacked
+
+
+def pack(path: Path, data: bytes) -> bytes:
+    """The bytes of a file, compressed where its name says so."""
+    if path.suffix != ".zst":
+        return data
+    packed: bytes = _zstd(path).compress(data)
+    return packed
+
+
+def _zstd(path: Path) -> Any:
     try:
-        zstd: Any = importlib.import_module("compression.zstd")
+        return importlib.import_module("compression.zstd")
     except ImportError:
         try:
-            zstd = importlib.import_module("backports.zstd")
+            return importlib.import_module("backports.zstd")
         except ImportError:
             hint = how_to_install("gateway")
             raise InputError(
                 "the file is compressed with zstd, which is not installed", path=str(path), hint=hint
             ) from None
-    unpacked: BinaryIO = zstd.open(stream, "rb", options={zstd.DecompressionParameter.window_log_max: 27})
-    return unpacked
 
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[FileLine]:
@@ -90,7 +112,7 @@ def lines_of(stream: BinaryIO, name: str) -> Iterator[FileLine]:
                 data = stream.readline(MAX_LINE_BYTES)
                 total += len(data)
             problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
-            yield FileLine(number=number, data=b"\n", problem=problem)
+            yield FileLine(number=number, data=b"\n", problem=problem, is_skipped=True)
             continue
         yield parse_line(number, data)
 

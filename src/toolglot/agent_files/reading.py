@@ -5,6 +5,7 @@ Law: a message that cannot be decoded is left out and reported with its file and
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot import profiles
-from toolglot.conversation import Compaction, Issuer, Text, Turn
+from toolglot.agent_files.values import AgentSession, SessionRow
+from toolglot.conversation import Compaction, Issuer, Media, Text, ToolCall, Turn
 from toolglot.conversation.report import Action, Entry, Gravity
 from toolglot.errors import InputError
 from toolglot.policy import DEFAULT_POLICY
@@ -74,6 +76,37 @@ def decode_messages(
 
 def _body(field: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
     return {"model": "unknown", "max_tokens": 1, field: messages}
+
+
+def image_of(url: str, media_type: str = "", name: str = "") -> Media:
+    """An image by its address, which may be a data URL."""
+    head, mark, data = url.partition(";base64,")
+    if mark and head.startswith("data:"):
+        return Media("image", media_type or head.removeprefix("data:"), data=data, name=name or None)
+    return Media("image", media_type, url=url, name=name or None)
+
+
+def call_of(id: str, name: str, arguments: Any, *, signature: str = "") -> ToolCall:
+    """A call; arguments that are not an object are kept as text."""
+    if isinstance(arguments, dict):
+        return ToolCall(id, name, arguments, signature=signature or None)
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(id, name, None, raw_input=raw, signature=signature or None)
+
+
+def row_of(session: AgentSession, size: int, updated: float) -> SessionRow:
+    """The row of a session for a list, where it has to be read whole."""
+    return SessionRow(
+        agent=session.agent,
+        id=session.id,
+        path=session.path,
+        title=session.title,
+        directory=session.directory,
+        model=session.model,
+        turns=sum(turn.role == "user" and not turn.results for turn in session.conversation.turns),
+        size=size,
+        updated=updated,
+    )
 
 
 def title_from(text: str) -> str:

@@ -17,7 +17,7 @@ SPOKEN: Final = frozenset({"user", "assistant"})
 
 def chain_record(line: int, value: dict[str, Any]) -> ChainRecord | None:
     """A record with a parent; None for any other."""
-    if ("parentUuid" not in value and value.get("type") not in SPOKEN) or not text_of(value, "uuid"):
+    if ("parentUuid" not in value and text_of(value, "type") not in SPOKEN) or not text_of(value, "uuid"):
         return None
     parent = value.get("parentUuid")
     is_root = value.get("subtype") == "compact_boundary"

@@ -269,9 +269,13 @@ def pi_lines() -> list[dict[str, Any]]:
     ]
 
 
+def copilot_id(number: int) -> str:
+    return f"00000000-0000-4000-8000-{number:012}"
+
+
 def copilot_event(number: int, kind: str, **data: Any) -> dict[str, Any]:
-    parent = f"e{number - 1}" if number else None
-    return {"type": kind, "data": data, "id": f"e{number}", "timestamp": TIME, "parentId": parent}
+    parent = copilot_id(number - 1) if number else None
+    return {"type": kind, "data": data, "id": copilot_id(number), "timestamp": TIME, "parentId": parent}
 
 
 def copilot_done(number: int, id: str, text: str = "a.txt") -> dict[str, Any]:

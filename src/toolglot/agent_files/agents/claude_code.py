@@ -67,9 +67,9 @@ def recognises(_path: Path, lines: Sequence[FileLine]) -> bool:
         message = object_of(value, "message")
         if "parts" in message:
             return False
-        if value.get("type") in SPOKEN and "role" in message and ("uuid" in value or "sessionId" in value):
+        if text_of(value, "type") in SPOKEN and "role" in message and ("uuid" in value or "sessionId" in value):
             return True
-        if value.get("type") in _OTHER_RECORDS and ("leafUuid" in value or "sessionId" in value):
+        if text_of(value, "type") in _OTHER_RECORDS and ("leafUuid" in value or "sessionId" in value):
             return True
     return False
 
@@ -114,7 +114,7 @@ def read(path: Path) -> AgentSession:
     records = loaded.records
     # The file of a subagent has nothing but its side chain.
     own = [record for record in records if not record.value.get("isSidechain")] or records
-    spoken = [record for record in own if record.value.get("type") in SPOKEN]
+    spoken = [record for record in own if text_of(record.value, "type") in SPOKEN]
     chain = path_to(spoken[-1], own) if spoken else []
     groups = group_replies(chain, own)
     turns, prompts, model = _turns_of(groups, log)
@@ -157,7 +157,7 @@ def _turns_of(groups: Iterable[Sequence[ChainRecord]], log: ReadingLog) -> tuple
     model = ""
     for group in groups:
         first = group[0]
-        kind, message = first.value.get("type"), object_of(first.value, "message")
+        kind, message = text_of(first.value, "type"), object_of(first.value, "message")
         if kind == "attachment":
             attachment = object_of(first.value, "attachment")
             rendered = attachment.get("rendered")
@@ -191,7 +191,7 @@ def describe(path: Path) -> SessionRow:
         value = line.value
         if value is None:
             continue
-        kind = value.get("type")
+        kind = text_of(value, "type")
         if kind in ("custom-title", "ai-title", "summary"):
             for field in ("customTitle", "aiTitle", "summary"):
                 titles[field] = text_of(value, field) or titles.get(field, "")

@@ -62,7 +62,7 @@ def recognises(path: Path, lines: Sequence[FileLine]) -> bool:
     named = path.name.startswith("rollout-")
     return any(
         line.value is not None
-        and line.value.get("type") in KINDS
+        and text_of(line.value, "type") in KINDS
         and (isinstance(line.value.get("payload"), dict) or named)
         for line in lines
     )
@@ -203,7 +203,7 @@ def describe(path: Path) -> SessionRow:
     for line in read_lines(path):
         if line.value is None:
             continue
-        kind, payload = line.value.get("type"), object_of(line.value, "payload")
+        kind, payload = text_of(line.value, "type"), object_of(line.value, "payload")
         if kind == "session_meta":
             id = id or text_of(payload, "id")
             directory = directory or text_of(payload, "cwd")

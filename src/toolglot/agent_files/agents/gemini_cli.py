@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from toolglot import jsontext
 from toolglot.agent_files.base import AgentFormat, AgentHome, WriteRequest
-from toolglot.agent_files.checks.gemini_cli import examine
+from toolglot.agent_files.checks.gemini_cli import examine, remove_from
 from toolglot.agent_files.json_lines import FileLine, encode_line, list_of, object_of, read_lines, text_of
 from toolglot.agent_files.reading import ReadingLog, decode_messages, first_prompt, summary_turn, title_from
 from toolglot.agent_files.rendered_turns import issuer_of, render_turns
@@ -58,7 +58,7 @@ def recognises(path: Path, lines: Sequence[FileLine]) -> bool:
     first = next((line.value for line in lines if line.value is not None), None)
     if first is not None:
         return ("projectHash" in first and "sessionId" in first) or (
-            path.name.startswith("session-") and first.get("type") in _SPOKEN and "content" in first
+            path.name.startswith("session-") and text_of(first, "type") in _SPOKEN and "content" in first
         )
     return path.suffix == ".json" and any(b'"projectHash"' in line.data for line in lines)
 
@@ -111,12 +111,9 @@ def _replay(path: Path, log: ReadingLog) -> _Log:
             if not line.is_blank:
                 log.add(f"the line cannot be read: {line.problem}", line.number)
         elif "$rewindTo" in value:
-            ids = list(found.messages)
-            to = value["$rewindTo"]
-            gone = ids[ids.index(to) :] if to in ids else ids
-            found.rewound += len(gone)
-            for id in gone:
-                del found.messages[id]
+            before = len(found.messages)
+            remove_from(found.messages, value["$rewindTo"])
+            found.rewound += before - len(found.messages)
         elif "$set" in value:
             changed = object_of(value, "$set")
             if isinstance(changed.get("messages"), list):

@@ -6,9 +6,7 @@ A message has parts; the result of a call is inside the part of the call. A sess
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,111 +15,126 @@ import msgspec
 
 from toolglot import jsontext
 from toolglot.agent_files.base import AgentFormat, AgentHome, WriteRequest
-from toolglot.agent_files.json_lines import MAX_FILE_BYTES, FileLine, list_of, object_of, text_of
-from toolglot.agent_files.reading import ReadingLog, first_prompt, summary_turn, title_from
+from toolglot.agent_files.checks.opencode import TOKENS, examine
+from toolglot.agent_files.json_lines import FileLine, encode_line, list_of, object_of, text_of
+from toolglot.agent_files.reading import ReadingLog, first_prompt, row_of, summary_turn, title_from
 from toolglot.agent_files.rendered_turns import issuer_of, render_turns
 from toolglot.agent_files.times import seconds_of
 from toolglot.agent_files.values import AgentSession, OwnPrompt, SessionRow, WrittenSession
+from toolglot.agent_files.whole_files import (
+    database_of,
+    opened,
+    parse_or_none,
+    read_parsed,
+    row_id,
+    session_path,
+)
 from toolglot.conversation import Block, Conversation, Media, ResultPart, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.conversation.report import Entry
 from toolglot.errors import InputError
-from toolglot.limits import Limits
 
 NAME: Final = "opencode"
 VERSION: Final = "1.18.33"
-_LIMITS: Final = Limits(max_bytes=MAX_FILE_BYTES, max_nodes=20_000_000)
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _INTERRUPTED: Final = "[Tool execution was interrupted]"
-MARK: Final = "#"
-"""Between the path of the database and the id of a session in it."""
+_COLUMNS: Final[tuple[tuple[str, str], ...]] = (
+    *(("slug", "slug"), ("projectID", "project_id"), ("directory", "directory")),
+    *(("title", "title"), ("version", "version")),
+)
+"""Fields of an exported session, and the columns of the database that they are from."""
+_LOST: Final = "SELECT DISTINCT session_id AS id FROM message WHERE session_id NOT IN (SELECT id FROM session)"
+"""Sessions whose own row is gone while their messages are there."""
 
 
 # --- where the sessions are -------------------------------------------------------------------------
 
 
-def database_of(home: AgentHome) -> Path:
-    named = home.environ.get("OPENCODE_DB", "")
-    return Path(named) if named else home.root("XDG_DATA_HOME", ".local", "share") / "opencode" / "opencode.db"
-
-
 def find(home: AgentHome) -> Iterator[Path]:
-    database = database_of(home)
+    named = home.environ.get("OPENCODE_DB", "")
+    database = Path(named) if named else home.root("XDG_DATA_HOME", ".local", "share") / "opencode" / "opencode.db"
     if not database.is_file():
         return
-    with _opened(database) as rows:
-        ids = [str(row["id"]) for row in rows("SELECT id FROM session WHERE parent_id IS NULL ORDER BY time_updated")]
-    yield from (database.with_name(f"{database.name}{MARK}{id}") for id in ids)
-
-
-@contextlib.contextmanager
-def _opened(database: Path) -> Iterator[Any]:
-    """A function that runs a query. The database is opened for reading only."""
-    try:
-        with contextlib.closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            connection.row_factory = sqlite3.Row
-            yield lambda query, *values: connection.execute(query, values).fetchall()
-    except sqlite3.Error as error:
-        hint = "opencode itself may be able to: opencode export"
-        raise InputError(f"the database cannot be read: {error}", path=str(database), hint=hint) from None
+    with opened(database) as rows:
+        ids = [row["id"] for row in rows("SELECT id FROM session WHERE parent_id IS NULL ORDER BY time_updated")]
+        ids += [row["id"] for row in rows(_LOST)]
+    yield from (path for id in ids if (path := session_path(database, id)) is not None)
 
 
 def recognises(path: Path, lines: Sequence[FileLine]) -> bool:
     """Whether it is an exported session, or one in the database."""
-    if MARK in path.name:
-        return True
+    if database_of(path) is not None:
+        return row_id(path).startswith("ses")
     return path.suffix == ".json" and any(b'"projectID"' in line.data or b'"sessionID"' in line.data for line in lines)
 
 
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def _document(path: Path) -> dict[str, Any]:
-    """A session in the form of `opencode export`."""
-    if MARK in path.name:
-        database, _, id = path.name.rpartition(MARK)
-        return _exported(path.with_name(database), id)
-    try:
-        value = jsontext.parse(path.read_bytes(), limits=_LIMITS, path=str(path)).value
-    except OSError as error:
-        raise InputError(f"cannot read the session: {error.strerror}", path=str(path), hint="check the path") from None
-    if not isinstance(value, dict) or not isinstance(value.get("info"), dict):
+def document_of(path: Path) -> tuple[dict[str, Any], str]:
+    """A session in the form of `opencode export`, and what had to be replaced to read it."""
+    database = database_of(path)
+    if database is not None:
+        return _exported(database, row_id(path)), ""
+    parsed = read_parsed(path)
+    if not isinstance(parsed.value, dict) or not isinstance(parsed.value.get("info"), dict):
         raise InputError("this is not an exported session", path=str(path), hint="opencode export ID > FILE")
-    return value
+    return parsed.value, "; ".join(parsed.repairs)
 
 
 def _exported(database: Path, id: str) -> dict[str, Any]:
-    with _opened(database) as rows:
+    with opened(database) as rows:
         found = rows("SELECT * FROM session WHERE id = ?", id)
-        if not found:
-            raise InputError("there is no such session", path=f"{database}{MARK}{id}", hint="opencode session list")
-        row = dict(found[0])
         messages = rows("SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", id)
+        if not found and not messages:
+            path = str(session_path(database, id) or database)
+            raise InputError("there is no such session", path=path, hint="opencode session list")
+        row = dict(found[0]) if found else {}
         parts = rows("SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY id", id)
         children = rows("SELECT id FROM session WHERE parent_id = ?", id)
     by_message: dict[str, list[dict[str, Any]]] = {}
     for part in parts:
-        by_message.setdefault(str(part["message_id"]), []).append(_parsed(part["data"]))
-    times = {"created": row.get("time_created"), "updated": row.get("time_updated")}
-    info: dict[str, Any] = {name: row.get(name) for name in ("id", "title", "directory", "version")}
-    info["time"] = times
-    listed = [
-        {"info": _parsed(message["data"]), "parts": by_message.get(str(message["id"]), [])} for message in messages
+        named = {"id": part["id"], "sessionID": id, "messageID": part["message_id"]}
+        by_message.setdefault(str(part["message_id"]), []).append({**_parsed(part["data"]), **named})
+    info: dict[str, Any] = {name: row[column] for name, column in _COLUMNS if row.get(column) is not None}
+    if row:
+        info["id"] = id
+        info["time"] = {"created": row.get("time_created"), "updated": row.get("time_updated")}
+    listed: list[dict[str, Any]] = [
+        {
+            "info": {**_parsed(message["data"]), "id": message["id"], "sessionID": id},
+            "parts": by_message.get(str(message["id"]), []),
+        }
+        for message in messages
     ]
     return {"info": info, "messages": listed, "subagents": [str(child["id"]) for child in children]}
 
 
 def _parsed(data: object) -> dict[str, Any]:
-    try:
-        value = jsontext.parse(data, limits=_LIMITS).value if isinstance(data, str | bytes) else None
-    except InputError:
-        value = None
+    value = parse_or_none(data)
     return value if isinstance(value, dict) else {}
+
+
+def lines_of(path: Path) -> Iterator[FileLine]:
+    """The session's own row as a line, and each message as one: what the doctor looks at."""
+    try:
+        document, problem = document_of(path)
+    except InputError as error:
+        yield FileLine(number=1, data=b"", problem=error.message)
+        return
+    messages = [message if isinstance(message, dict) else {} for message in list_of(document, "messages")]
+    for number, value in enumerate(({"info": object_of(document, "info")}, *messages), 1):
+        yield FileLine(number=number, data=encode_line(value), value=value, problem=problem if number == 1 else "")
+
+
+def prompts(lines: Sequence[FileLine]) -> list[int]:
+    """The lines on which the prompts of the user begin."""
+    return [line.number for line in lines if text_of(object_of(line.value, "info"), "role") == "user"]
 
 
 def read(path: Path) -> AgentSession:
     """The session that opencode would continue."""
     log = ReadingLog(path)
-    document = _document(path)
+    document, _ = document_of(path)
     info = object_of(document, "info")
     turns: list[Turn] = []
     prompts: list[OwnPrompt] = []
@@ -149,7 +162,7 @@ def read(path: Path) -> AgentSession:
                 turns += made
     return AgentSession(
         agent=NAME,
-        id=text_of(info, "id"),
+        id=text_of(info, "id") or (row_id(path) if database_of(path) is not None else path.stem),
         path=str(path),
         title=title_from(text_of(info, "title")) or first_prompt(turns),
         directory=text_of(info, "directory"),
@@ -166,7 +179,7 @@ def read(path: Path) -> AgentSession:
 
 
 def _user_block(part: dict[str, Any]) -> Text | Media | None:
-    kind = part.get("type")
+    kind = text_of(part, "type")
     if kind == "text" and not part.get("ignored"):
         return Text(text_of(part, "text"))
     return _file_block(part) if kind == "file" else None
@@ -197,7 +210,7 @@ def _answer_turns(parts: Sequence[dict[str, Any]], issuer: Any) -> list[Turn]:
         results.clear()
 
     for part in parts:
-        kind = part.get("type")
+        kind = text_of(part, "type")
         if kind == "step-start":
             finish()
         elif kind == "text":
@@ -223,31 +236,29 @@ def _result_of(id: str, state: dict[str, Any]) -> ToolResult:
 
 def describe(path: Path) -> SessionRow:
     """A row for a list; of the database, only what the row itself and counting say."""
-    if MARK in path.name:
-        database, _, id = path.name.rpartition(MARK)
-        with _opened(path.with_name(database)) as rows:
-            row = dict(rows("SELECT * FROM session WHERE id = ?", id)[0])
-            query = "SELECT COUNT(*) AS n, COALESCE(SUM(LENGTH(data)), 0) AS size FROM part WHERE session_id = ?"
-            size = int(rows(query, id)[0]["size"])
-            query = "SELECT COUNT(*) AS n FROM message WHERE session_id = ? AND json_extract(data, '$.role') = 'user'"
-            turns = int(rows(query, id)[0]["n"])
-        model = text_of(_parsed(row.get("model")), "id")
-        title, directory, updated = row.get("title"), row.get("directory"), seconds_of(row.get("time_updated"))
-    else:
-        session = read(path)
-        id, model, title, directory = session.id, session.model, session.title, session.directory
-        turns = sum(turn.role == "user" and not turn.results for turn in session.conversation.turns)
-        size, updated = path.stat().st_size, path.stat().st_mtime
+    database = database_of(path)
+    if database is None:
+        status = path.stat()
+        return row_of(read(path), status.st_size, status.st_mtime)
+    id = row_id(path)
+    with opened(database) as rows:
+        found = rows("SELECT * FROM session WHERE id = ?", id)
+        query = "SELECT COALESCE(SUM(LENGTH(data)), 0) AS size FROM part WHERE session_id = ?"
+        size = int(rows(query, id)[0]["size"])
+        role = "CASE WHEN json_valid(data) THEN json_extract(data, '$.role') END"
+        query = f"SELECT COUNT(*) AS n FROM message WHERE session_id = ? AND {role} = 'user'"  # noqa: S608 - a constant
+        turns = int(rows(query, id)[0]["n"])
+    row = dict(found[0]) if found else {}
     return SessionRow(
         agent=NAME,
         id=id,
         path=str(path),
-        title=title_from(str(title or "")),
-        directory=str(directory or ""),
-        model=model,
+        title=title_from(str(row.get("title") or "")),
+        directory=str(row.get("directory") or ""),
+        model=text_of(_parsed(row.get("model")), "id"),
         turns=turns,
         size=size,
-        updated=updated,
+        updated=seconds_of(row.get("time_updated")),
     )
 
 
@@ -294,7 +305,7 @@ def write(request: WriteRequest) -> WrittenSession:
         reason = "opencode's configuration names no model: it goes on with anthropic/claude-sonnet-4-5, or --model"
         entries = (*entries, Entry(action="assumed", reason=reason, fault="policy"))
     data = msgspec.json.encode({"info": info, "messages": writer.messages}) + b"\n"
-    path = request.home.root("XDG_STATE_HOME", ".local", "state") / "toolglot" / "handoff" / f"{session}.json"
+    path = _import_path(request.home, session)
     return WrittenSession(
         agent=NAME,
         id=session,
@@ -307,6 +318,53 @@ def write(request: WriteRequest) -> WrittenSession:
         calls=made.calls,
         results=made.results,
     )
+
+
+def copy(lines: Sequence[FileLine], home: AgentHome, now: float) -> WrittenSession:
+    """The lines as a file for `opencode import`, with ids of its own: opencode keeps what it has under the old ones."""
+    values = [line.value for line in lines if line.value is not None]
+    info = object_of(values[0], "info")
+    ids = _Ids(f"{text_of(info, 'id')}/{now}", int(now * 1000))
+    session = ids.next("ses", descending=True)
+    messages = values[1:]
+    new = {text_of(object_of(each, "info"), "id"): ids.next("msg") for each in messages}
+    listed: list[dict[str, Any]] = []
+    calls = results = 0
+    for message in messages:
+        about = object_of(message, "info")
+        id = new[text_of(about, "id")]
+        parts = [part for part in list_of(message, "parts") if isinstance(part, dict)]
+        named = {"sessionID": session, "messageID": id}
+        listed.append(
+            {
+                "info": {**_renamed(about, new), "id": id, "sessionID": session},
+                "parts": [{**part, **named, "id": ids.next("prt")} for part in parts],
+            }
+        )
+        states = [text_of(object_of(part, "state"), "status") for part in parts if part.get("type") == "tool"]
+        calls += len(states)
+        results += sum(state in ("completed", "error") for state in states)
+    directory = text_of(info, "directory")
+    return WrittenSession(
+        agent=NAME,
+        id=session,
+        path=(path := _import_path(home, session)),
+        preparation=("opencode", "import", str(path)),
+        command=("opencode", "--session", session),
+        directory=directory,
+        data=msgspec.json.encode({"info": {**info, "id": session}, "messages": listed}) + b"\n",
+        calls=calls,
+        results=results,
+    )
+
+
+def _renamed(about: dict[str, Any], new: dict[str, str]) -> dict[str, Any]:
+    parent = text_of(about, "parentID")
+    return {**about, "parentID": new.get(parent, parent)} if parent else about
+
+
+def _import_path(home: AgentHome, session: str) -> Path:
+    return home.root("XDG_STATE_HOME", ".local", "state") / "toolglot" / "handoff" / f"{session}.json"
 
 
 def _model_of(home: AgentHome) -> dict[str, str]:
@@ -345,8 +403,7 @@ class _MessageWriter:
         if not self._last_user:
             self._add_user([{"type": "text", "text": "[The session begins with an answer.]", "synthetic": True}])
         finish = "tool-calls" if has_calls else "stop"
-        tokens = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
-        end = {"type": "step-finish", "reason": finish, "cost": 0, "tokens": tokens}
+        end = {"type": "step-finish", "reason": finish, "cost": 0, "tokens": TOKENS}
         self._add(
             "assistant",
             [{"type": "step-start"}, *parts, end],
@@ -357,7 +414,7 @@ class _MessageWriter:
             mode="build",
             path={"cwd": self._request.directory, "root": self._request.directory},
             cost=0,
-            tokens=tokens,
+            tokens=TOKENS,
             finish=finish,
             **more,
         )
@@ -419,4 +476,8 @@ FORMAT: Final = AgentFormat(
     describe=describe,
     read=read,
     write=write,
+    examine=examine,
+    prompts=prompts,
+    lines=lines_of,
+    copy=copy,
 )

@@ -108,36 +108,35 @@ def read(path: Path) -> AgentSession:
 
 
 def _turns_of(chain: Sequence[ChainRecord], log: ReadingLog) -> tuple[list[Turn], list[OwnPrompt], str, int]:
-    turns: list[tuple[str, Turn]] = []
+    """What is sent: the last summary, what it keeps of those before it, and what is behind it."""
+    places = [index for index, record in enumerate(chain) if record.value.get("type") == "compaction"]
+    turns: list[Turn] = []
+    first, last = 0, -1
+    if places:
+        last = places[-1]
+        value = chain[last].value
+        kept = text_of(value, "firstKeptEntryId")
+        first = next((index for index in range(last) if chain[index].id == kept), last)
+        turns.append(summary_turn(text_of(value, "summary")))
     prompts: list[OwnPrompt] = []
     model = ""
-    compactions = 0
-    for record in chain:
-        value = record.value
-        message = object_of(value, "message")
-        kind = value.get("type")
-        if kind == "compaction":
-            compactions += 1
-            kept = text_of(value, "firstKeptEntryId")
-            ids = [id for id, _ in turns]
-            turns = [
-                (record.id, summary_turn(text_of(value, "summary"))),
-                *(turns[ids.index(kept) :] if kept in ids else ()),
-            ]
-        elif kind == "branch_summary" and text_of(value, "summary"):
-            turns.append((record.id, Turn("user", (Text(text_of(value, "summary")),))))
-        elif kind == "message" and message.get("role") == "system":
+    for index, record in enumerate(chain):
+        value, message = record.value, object_of(record.value, "message")
+        if value.get("type") == "message" and message.get("role") == "system":
             prompts.append(OwnPrompt(kind="system", text=texts_in(message.get("content")), line=record.line))
-        elif kind == "message":
+        elif index < first:
+            continue
+        elif value.get("type") == "branch_summary" and text_of(value, "summary"):
+            turns.append(Turn("user", (Text(text_of(value, "summary")),)))
+        elif value.get("type") == "message":
             model = text_of(message, "model") or model
             turn = _turn_of(message, record.line, log)
-            if turn is not None:
-                turns.append((record.id, turn))
-    return [turn for _, turn in turns], prompts, model, compactions
+            turns += [turn] if turn is not None else []
+    return turns, prompts, model, len(places)
 
 
 def _turn_of(message: dict[str, Any], line: int, log: ReadingLog) -> Turn | None:
-    role, content = message.get("role"), message.get("content")
+    role, content = text_of(message, "role"), message.get("content")
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(message, "content")
     if role == "assistant":
         if message.get("stopReason") in ("aborted", "error"):
@@ -157,7 +156,7 @@ def _turn_of(message: dict[str, Any], line: int, log: ReadingLog) -> Turn | None
         return None if message.get("excludeFromContext") else Turn("user", (Text(text),))
     if role in ("user", "custom"):
         return Turn("user", tuple(block for part in parts if (block := _plain_block(part)) is not None))
-    log.add(f"a message of the role {str(role)[:40]!r} is not known", line)
+    log.add(f"a message of the role {role[:40]!r} is not known", line)
     return None
 
 

@@ -69,7 +69,7 @@ def read(path: Path) -> AgentSession:
             records.append(record)
         if line.value.get("subtype") == "custom_title":
             title = text_of(object_of(line.value, "systemPayload"), "customTitle") or title
-    spoken = [record for record in records if record.value.get("type") in SPOKEN]
+    spoken = [record for record in records if text_of(record.value, "type") in SPOKEN]
     chain = path_to(spoken[-1], records) if spoken else []
     turns, model, compactions = _turns_of(chain, log)
     on_chain = {record.line for record in chain}
@@ -107,7 +107,7 @@ def _turns_of(chain: Sequence[ChainRecord], log: ReadingLog) -> tuple[list[Turn]
             compactions += 1
             continue
         parts = [part for part in list_of(object_of(value, "message"), "parts") if isinstance(part, dict)]
-        if value.get("type") not in SPOKEN or not parts:
+        if text_of(value, "type") not in SPOKEN or not parts:
             continue
         if value["type"] == "assistant":
             model = text_of(value, "model") or model

@@ -18,6 +18,7 @@ from toolglot.agent_files.checks.shared_checks import (
     INTERRUPTED,
     LEGAL_ID,
     LEGAL_NAME,
+    MAX_IMAGE,
     ORPHAN,
     examine_lines,
     legal_id,
@@ -28,8 +29,6 @@ from toolglot.agent_files.json_lines import FileLine, object_of, text_of
 from toolglot.agent_files.parent_chains import ChainFields, ChainRecord, examine_chain, path_to
 from toolglot.agent_files.reply_groups import SPOKEN, blocks_of, chain_record, group_replies, message_of, plain_text
 
-MAX_IMAGE: Final = 5 * 1024 * 1024
-"""Characters of base64 that Anthropic accepts of an image."""
 _FIELDS: Final = ChainFields("uuid", "parentUuid", lambda text: str(uuid.uuid5(uuid.NAMESPACE_OID, text)))
 _NOTHING: Final = "(nothing)"
 
@@ -38,7 +37,7 @@ def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Exam
     """What is wrong in a file, and the edits that fix it."""
     examination = Examination(includes_holes=includes_holes)
     values = examine_lines(examination, lines)
-    if not any(value.get("type") in SPOKEN for _, value in values):
+    if not any(text_of(value, "type") in SPOKEN for _, value in values):
         examination.add("no-messages", f"{path.name} has no messages: Claude Code does not list it")
         return examination
     _examine_records(examination, values)
@@ -48,7 +47,7 @@ def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Exam
         if (record := chain_record(number, examination.value(number, value))) is not None
     ]
     own = examine_chain(examination, [record for record in records if not record.value.get("isSidechain")], _FIELDS)
-    spoken = [record for record in own if record.value.get("type") in SPOKEN]
+    spoken = [record for record in own if text_of(record.value, "type") in SPOKEN]
     if spoken:
         chain = path_to(spoken[-1], own)
         _ReplyCheck(examination, group_replies(chain, own), own).run()
@@ -60,7 +59,7 @@ def _examine_records(examination: Examination, values: Sequence[tuple[int, dict[
     time = next((text_of(value, "timestamp") for _, value in values if text_of(value, "timestamp")), "")
     before = reply = ""
     for number, value in values:
-        kind = value.get("type")
+        kind = text_of(value, "type")
         if kind not in SPOKEN:
             continue
         new = dict(value)
@@ -121,7 +120,7 @@ class _ReplyCheck:
     def run(self) -> None:
         for group in self.groups:
             for record in group:
-                if record.value.get("type") in SPOKEN:
+                if text_of(record.value, "type") in SPOKEN:
                     self._examine_blocks(record)
         self._examine_pairs()
         by_line = {record.line: record for record in self.records}
@@ -218,7 +217,7 @@ class _ReplyCheck:
         found: list[int] = []
         for number in range(group + 1, len(self.groups)):
             record = self.groups[number][0]
-            kind = record.value.get("type")
+            kind = text_of(record.value, "type")
             if kind == "assistant":
                 break
             if kind == "user":
@@ -267,7 +266,7 @@ class _ReplyCheck:
     ) -> None:
         """Results for calls that have none: the real one from elsewhere in the file, or that there is none."""
         is_tail = not any(
-            record.value.get("type") in SPOKEN
+            text_of(record.value, "type") in SPOKEN
             for number in range(group + 1, len(self.groups))
             for record in self.groups[number]
             if number not in window or self._has_words(record)

@@ -33,8 +33,6 @@ _LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Examination:
     """What is wrong in a file, and the edits that fix it."""
     examination = Examination(includes_holes=includes_holes)
-    if path.suffix == ".zst":
-        return examination
     values = examine_lines(examination, lines)
     if not any(value.get("type") in ("response_item", "compacted") for _, value in values):
         examination.add("no-messages", f"{path.name} has no messages: Codex does not list it")
@@ -171,7 +169,7 @@ def _examine_items(examination: Examination, values: Sequence[tuple[int, dict[st
         open_calls[id] = [(0, id)]
         taken.add(id)
     for number, value, item in items:
-        kind = item.get("type")
+        kind = text_of(item, "type")
         if kind in _CALLS:
             new = _fit_call(examination, number, item, taken)
             open_calls.setdefault(text_of(item, "call_id"), []).append((number, text_of(new, "call_id")))
@@ -217,9 +215,9 @@ def _fit_call(examination: Examination, number: int, item: dict[str, Any], taken
             message = f"the id {id[:60]!r} has {len(id)} characters: only 1 to {MAX_ID} are accepted"
             examination.add("illegal-id", message, number, "rename call and output")
         salt = 0
-        while new["call_id"] in taken if "call_id" in new and new["call_id"] != id else True:
-            new["call_id"] = f"call_{_digest(f'{id}|{number}|{salt}')}"
+        while (made := f"call_{_digest(f'{id}|{number}|{salt}')}") in taken:
             salt += 1
+        new["call_id"] = made
     taken.add(text_of(new, "call_id"))
     if item.get("type") == "function_call" and not isinstance(item.get("arguments"), str):
         message = "the arguments of a call are not a string: Codex does not read the line"

@@ -13,33 +13,74 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from toolglot import jsontext
 from toolglot.agent_files.checks.shared_checks import INTERRUPTED, ORPHAN, examine_lines
 from toolglot.agent_files.edits import Examination
-from toolglot.agent_files.json_lines import FileLine, list_of, text_of
+from toolglot.agent_files.json_lines import LINE_LIMITS, FileLine, list_of, text_of
+from toolglot.errors import InputError
 
 _SPOKEN: Final = frozenset({"user", "gemini"})
 _SESSION: Final = re.compile(r"-([0-9a-f]{8})\.jsonl$")
 
 
 def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Examination:
-    """What is wrong in a file, and the edits that fix it. Old files of one object are read, not healed."""
+    """What is wrong in a file, and the edits that fix it."""
     examination = Examination(includes_holes=includes_holes)
     if path.suffix != ".jsonl":
+        _examine_old_file(examination, path, lines)
         return examination
     values = examine_lines(examination, lines)
-    if not any(value.get("type") in _SPOKEN or "$set" in value for _, value in values):
+    if not any(text_of(value, "type") in _SPOKEN or "$set" in value for _, value in values):
         examination.add("no-messages", f"{path.name} has no messages: Gemini CLI does not list it")
         return examination
     _examine_header(examination, path, values)
     for number, value in values:
-        if value.get("type") in _SPOKEN and not text_of(value, "id"):
+        if text_of(value, "type") in _SPOKEN and not text_of(value, "id"):
             message = "the message has no id, so it is not read"
             examination.add("no-id", message, number, "give it one")
             examination.set_value(number, {**value, "id": f"message-{number}"})
     _examine_messages(examination, [(number, examination.value(number, value)) for number, value in values])
     return examination
+
+
+def _examine_old_file(examination: Examination, path: Path, lines: Sequence[FileLine]) -> None:
+    """A file of one object, as before 2026: as a line that sets all messages."""
+    data = b"".join(line.data for line in lines)
+    try:
+        parsed = jsontext.parse(data, limits=LINE_LIMITS)
+    except InputError as error:
+        examination.add("broken-file", f"it cannot be read: {error.message}")
+        return
+    value = parsed.value if isinstance(parsed.value, dict) else {}
+    messages = [message for message in list_of(value, "messages") if isinstance(message, dict)]
+    if not any(text_of(message, "type") in _SPOKEN for message in messages):
+        examination.add("no-messages", f"{path.name} has no messages: Gemini CLI does not list it")
+        return
+    if parsed.repairs:
+        examination.add("bad-characters", f"it has {'; '.join(parsed.repairs)}", 1, "replace them with U+FFFD")
+    inner = Examination(includes_holes=examination.includes_holes)
+    head = {name: field for name, field in value.items() if name != "messages"}
+    _examine_header(inner, path, [(1, head)] if "sessionId" in head else [])
+    messages = [
+        message if text_of(message, "id") else {**message, "id": f"message-{number}"}
+        for number, message in enumerate(messages, 1)
+    ]
+    if messages != value["messages"]:
+        inner.add("no-id", "a message has no id, so it is not read", 1, "give it one")
+    _examine_messages(inner, [(2, {"$set": {"messages": messages}})])
+    for fault in inner.faults:
+        examination.add(fault.kind, fault.message, 1, fault.fix)
+    if not examination.faults:
+        return
+    made = inner.inserted(0) or inner.value(1, head)
+    healed = inner.value(2, {"$set": {"messages": messages}})["$set"]["messages"]
+    new = msgspec.json.format(msgspec.json.encode({**head, **made, "messages": healed}), indent=2)
+    for line in lines:
+        examination.remove(line.number)
+    examination.put(lines[0].number, *new.splitlines(keepends=True))
 
 
 class _Place(Struct):
@@ -72,22 +113,25 @@ def _examine_messages(examination: Examination, values: Sequence[tuple[int, dict
         examination.set_value(line, {**by_line[line], "$set": {**change, "messages": messages}})
 
 
+def remove_from(messages: dict[str, Any], id: object) -> None:
+    """Take back a message and those behind it; all of them if it is not known."""
+    while messages and messages.popitem()[0] != id:
+        pass
+
+
 def _places(values: Sequence[tuple[int, dict[str, Any]]]) -> list[_Place]:
     found: dict[str, _Place] = {}
     for line, value in values:
         change = value.get("$set")
         if "$rewindTo" in value:
-            ids = list(found)
-            gone = ids[ids.index(value["$rewindTo"]) :] if value["$rewindTo"] in ids else ids
-            for id in gone:
-                del found[id]
+            remove_from(found, value["$rewindTo"])
         elif isinstance(change, dict) and isinstance(change.get("messages"), list):
             found = {
                 text_of(message, "id") or f"#{index}": _Place(line, index, message)
                 for index, message in enumerate(change["messages"])
                 if isinstance(message, dict)
             }
-        elif text_of(value, "id") and value.get("type") in _SPOKEN:
+        elif text_of(value, "id") and text_of(value, "type") in _SPOKEN:
             found[text_of(value, "id")] = _Place(line, None, value)
     return list(found.values())
 

@@ -16,6 +16,8 @@ from toolglot.agent_files.edits import Examination
 from toolglot.agent_files.json_lines import FileLine, list_of, object_of, text_of
 from toolglot.agent_files.parent_chains import ChainFields, ChainRecord, examine_chain, path_to
 
+MAX_FOLDERS: Final = 200
+"""Folders that are tried to find out where a session without a header belongs."""
 _COST: Final = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
 ZERO_USAGE: Final = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0, "cost": _COST}
 _FIELDS: Final = ChainFields("id", "parentId", lambda text: hashlib.sha256(text.encode()).hexdigest()[:8])
@@ -69,7 +71,8 @@ def _examine_header(
     if found is None:
         examination.add("no-header", "the header is missing: pi takes the session for empty", 1, "write a new one")
         version = 3 if any("parentId" in value for _, value in values) else 1
-        header: dict[str, Any] = {"type": "session", "version": version, "id": id, "timestamp": time, "cwd": "/"}
+        folder = _folder_of(path.parent.name)
+        header: dict[str, Any] = {"type": "session", "version": version, "id": id, "timestamp": time, "cwd": folder}
         examination.insert_after(0, header)
         return header
     number, header = found
@@ -86,6 +89,24 @@ def _examine_header(
         message = f"the folder {folder[:200]!r} does not exist: pi refuses the session there"
         examination.add("missing-folder", message, number, only_if_asked=True)
     return header
+
+
+def _folder_of(name: str) -> str:
+    """The working directory that a folder of sessions is named after, `--home-me-proj--`: of those that would have that
+    name, one that is there; or else `/`."""
+    words = name.removeprefix("--").removesuffix("--").split("-")
+    open_: list[tuple[Path, int]] = [(Path("/"), 0)]
+    for _ in range(MAX_FOLDERS):
+        if not open_:
+            break
+        folder, used = open_.pop()
+        if used == len(words):
+            return str(folder)
+        for end in range(len(words), used, -1):
+            inner = folder / "-".join(words[used:end])
+            if ".." not in inner.parts and inner.is_dir():
+                open_.append((inner, end))
+    return "/"
 
 
 def _examine_messages(examination: Examination, entries: Sequence[tuple[int, dict[str, Any]]]) -> None:

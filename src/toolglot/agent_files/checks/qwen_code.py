@@ -32,14 +32,14 @@ def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Exam
     """What is wrong in a file, and the edits that fix it."""
     examination = Examination(includes_holes=includes_holes)
     values = examine_lines(examination, lines)
-    if not any(value.get("type") in SPOKEN for _, value in values):
+    if not any(text_of(value, "type") in SPOKEN for _, value in values):
         examination.add("no-messages", f"{path.name} has no messages: Qwen Code does not list it")
         return examination
     folder = next((text_of(value, "cwd") for _, value in values if text_of(value, "cwd")), "")
     before = ""
     for number, value in values:
         new = dict(value)
-        if value.get("type") in SPOKEN and not text_of(value, "uuid"):
+        if text_of(value, "type") in SPOKEN and not text_of(value, "uuid"):
             examination.add(
                 "no-id", "the record has no uuid, so it is never sent", number, "give it one, behind the record before"
             )

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from toolglot import agent_files
 from toolglot.agent_files import AgentFormat, SessionRow
 from toolglot.agent_files.base import get, home_of_user
+from toolglot.agent_files.whole_files import database_of
 from toolglot.errors import InputError, quote
 
 LATEST: Final = "latest"
@@ -30,7 +31,8 @@ def choose(name: str, agent: str) -> ChosenSession:
     """
     if name != LATEST and (os.sep in name or Path(name).suffix in (".jsonl", ".json", ".zst", ".db")):
         path = Path(name).expanduser()
-        if not path.is_file():
+        database = database_of(path)
+        if not path.is_file() and (database is None or not database.is_file()):
             raise InputError("no such file", path=name, hint=_hint(agent))
         return ChosenSession(get(agent, path="--agent") if agent else agent_files.detect(path), path)
     rows = list(agent_files.find(agent or "all", home=home_of_user()))
@@ -38,10 +40,22 @@ def choose(name: str, agent: str) -> ChosenSession:
     if not found:
         what = "there are no sessions" if name == LATEST else f"there is no session {quote(name)}"
         raise InputError(what + (f" of {get(agent).title}" if agent else ""), path="", hint=_hint(agent))
+    if len({(row.agent, row.id) for row in found}) == 1:
+        # Gemini CLI begins another file with the same id when it resumes a session, and goes on with the last one.
+        found = sorted(found, key=lambda row: row.updated)[-1:]
     if len(found) > 1:
         ids = ", ".join(row.id for row in found[:SHOWN])
         raise InputError(f"{len(found)} sessions begin with {quote(name)}: {ids}", path="", hint="write more of the id")
     return ChosenSession(get(found[0].agent), Path(found[0].path))
+
+
+def is_session(path: Path) -> bool:
+    """Whether it is the session file of a known agent."""
+    try:
+        agent_files.detect(path)
+    except InputError:
+        return False
+    return True
 
 
 def _latest(rows: list[SessionRow]) -> list[SessionRow]:

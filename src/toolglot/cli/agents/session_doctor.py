@@ -7,17 +7,19 @@ whenever the process ends, the file is the old one or the new one.
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from toolglot import agent_files
 from toolglot.agent_files.base import get, home_of_user
-from toolglot.agent_files.healing import HealedFile, heal, replace_file
+from toolglot.agent_files.healing import HealedFile, heal, replace_file, write_new
 from toolglot.agent_files.in_use import reason_in_use
+from toolglot.agent_files.json_lines import pack, parse_line
 from toolglot.cli.agents.chosen_session import ChosenSession, choose
 from toolglot.cli.screen.line_diff import line_diff, show_line_diff
 from toolglot.cli.screen.terminal import Terminal, clean, plural
@@ -62,20 +64,29 @@ def _check(chosen: ChosenSession, arguments: argparse.Namespace, terminal: Termi
     is_fixing = arguments.fix or bool(arguments.rewind)
     if not is_json and (healed.faults or not arguments.all):
         _show(chosen, healed, arguments, terminal)
-    backup = _replace(chosen, healed, arguments) if is_fixing and healed.is_changed else None
-    if backup is not None and not is_json:
+    fixed = _fix(chosen, healed, arguments) if is_fixing and healed.is_changed else None
+    if fixed is not None and not is_json:
         page = terminal.out
-        page.line(page.paint("healed", "bold", "green") + f"; the old file is {clean(str(backup))}")
+        page.line(page.paint("healed", "bold", "green") + f"; {clean(fixed.message)}")
     outcome: dict[str, Any] = {
         **about,
         "faults": [msgspec.to_builtins(fault) for fault in healed.faults],
         "left": [msgspec.to_builtins(fault) for fault in healed.left],
-        "backup": str(backup) if backup is not None else None,
+        "backup": str(fixed.backup) if fixed is not None and fixed.backup is not None else None,
+        "copy": fixed.copy if fixed is not None else None,
     }
     if is_json and is_fixing:
         outcome["diff"] = list(line_diff(healed.before, healed.after))
-    remaining = healed.left if backup is not None else healed.faults
+    remaining = healed.left if fixed is not None else healed.faults
     return outcome, any(not fault.only_if_asked for fault in remaining)
+
+
+class _Fixed(NamedTuple):
+    """What became of a session: the old file is kept, or a healed copy is to be imported."""
+
+    message: str
+    backup: Path | None = None
+    copy: dict[str, Any] | None = None
 
 
 def _show(chosen: ChosenSession, healed: HealedFile, arguments: argparse.Namespace, terminal: Terminal) -> None:
@@ -94,12 +105,24 @@ def _show(chosen: ChosenSession, healed: HealedFile, arguments: argparse.Namespa
         page.line(page.paint("  --fix heals it, and keeps the old file", "dim"))
 
 
-def _replace(chosen: ChosenSession, healed: HealedFile, arguments: argparse.Namespace) -> Path:
+def _fix(chosen: ChosenSession, healed: HealedFile, arguments: argparse.Namespace) -> _Fixed:
     now = time.time()
+    if chosen.format.copy is not None:
+        lines = [parse_line(number, data) for number, data in enumerate(healed.after, 1)]
+        written = chosen.format.copy(lines, home_of_user(), now)
+        write_new(written.path, written.data)
+        place = f"cd {shlex.quote(written.directory)} && " if written.directory else ""
+        command = " && ".join(shlex.join(each) for each in (written.preparation, written.command) if each)
+        about = {"id": written.id, "path": str(written.path), "preparation": written.preparation}
+        return _Fixed(
+            f"the session itself is not changed, its healed copy is continued by\n  {place}{command}",
+            copy={**about, "command": written.command, "directory": written.directory},
+        )
     reason = "" if arguments.force else reason_in_use(chosen.format, chosen.path, now)
     if reason:
         hint = f"end {chosen.format.title} first; --force changes the file all the same"
         raise InputError(f"the session may be open: {reason}", path=str(chosen.path), hint=hint)
     backups = state_folder() / "backups" / chosen.format.name
     stamp = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}"
-    return replace_file(chosen.path, b"".join(healed.after), backups, stamp)
+    backup = replace_file(chosen.path, pack(chosen.path, b"".join(healed.after)), backups, stamp)
+    return _Fixed(f"the old file is {backup}", backup=backup)

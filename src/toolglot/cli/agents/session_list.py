@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from toolglot import agent_files
 from toolglot.agent_files import SessionRow
-from toolglot.agent_files.base import AgentHome, formats, get, home_of_user
+from toolglot.agent_files.base import AgentFormat, AgentHome, formats, get, home_of_user
 from toolglot.agent_files.healing import examine_file
 from toolglot.cli.screen.terminal import Terminal, clean, local_time, plural
 from toolglot.errors import InputError
@@ -26,13 +27,14 @@ def list_agent_sessions(arguments: argparse.Namespace, terminal: Terminal, limit
     """Write the sessions of the agents, the last used first."""
     home = home_of_user()
     chosen = formats() if arguments.agent == "all" else (get(arguments.agent, path="--agent"),)
-    total = sum(_size(path) for record in chosen for path in record.find(home))
+    total = sum(_size_of_all(record, home) for record in chosen)
     with terminal.progress(total, "sessions", quiet=False) as advance:
         rows = _rows(arguments, home, lambda path: advance(_size(path)))
     rows.sort(key=lambda row: row.updated, reverse=True)
     shown = rows[:limit]
     if not arguments.no_check:
-        shown = [_checked(row) for row in shown]
+        with terminal.progress(sum(row.size for row in shown), "checks", quiet=False) as advance:
+            shown = [_checked(row, advance) for row in shown]
     if arguments.format == "json":
         terminal.write_json([_row_json(row) for row in shown])
     elif shown:
@@ -56,7 +58,15 @@ def _rows(arguments: argparse.Namespace, home: AgentHome, on_file: Any) -> list[
     ]
 
 
-def _checked(row: SessionRow) -> SessionRow:
+def _size_of_all(record: AgentFormat, home: AgentHome) -> int:
+    try:
+        return sum(_size(path) for path in record.find(home))
+    except InputError:  # it is a row of the list
+        return 0
+
+
+def _checked(row: SessionRow, advance: Callable[[int], object]) -> SessionRow:
+    advance(row.size)
     if row.faults is not None:
         return row
     try:

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from toolglot import agent_files
 from toolglot.agent_files import AgentSession, WrittenSession
-from toolglot.agent_files.base import get, names
-from toolglot.cli.agents.chosen_session import LATEST, choose
+from toolglot.agent_files.base import get, names, writers
+from toolglot.cli.agents.chosen_session import LATEST, choose, is_session
+from toolglot.cli.agents.own_sessions import OWN, agent_title, read_file, read_own, write_own
 from toolglot.cli.options import add_all, add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean, plural
 from toolglot.conversation.report import Entry, order_by_gravity, summarise
@@ -31,7 +32,8 @@ issuer can read, subagents. Tools keep the names that they were called by."""
 
 _EPILOG: Final = """\
 SESSION is a path, an id or its first characters, or 'latest' (the default): the last one of this folder, or of all
-folders if it has none.
+folders if it has none. It may also be a file that 'toolglot sessions export' wrote, or a request of any protocol; with
+'--from toolglot' it is a session of 'toolglot chat' or 'run'. 'toolglot convert' makes a request of a session.
 
 examples:
   toolglot handoff --from claude --to codex
@@ -44,10 +46,11 @@ exit codes: 0 written; 2 no such session, or it cannot be read or written
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    known = ", ".join(get(name).aliases[0] for name in names())
+    known = ", ".join([OWN, *(get(name).aliases[0] for name in names())])
+    targets = ", ".join([OWN, *(get(name).aliases[0] for name in writers())])
     parser.add_argument("session", nargs="?", default=LATEST, metavar="SESSION", help="the session (default: latest)")
     parser.add_argument("--from", dest="source", default="", metavar="AGENT", help=f"whose session it is: {known}")
-    parser.add_argument("--to", dest="target", required=True, metavar="AGENT", help="who continues it")
+    parser.add_argument("--to", dest="target", required=True, metavar="AGENT", help=f"who continues it: {targets}")
     parser.add_argument(
         "--directory", metavar="DIR", help="the working directory of the new session (default: that of the session)"
     )
@@ -58,28 +61,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    target = get(arguments.target, path="--to")
-    source = get(arguments.source, path="--from") if arguments.source else None
-    if source is None and arguments.session == LATEST:
-        raise InputError("no agent is named", path="--from", hint="--from claude, or the path of a session")
-    chosen = choose(arguments.session, source.name if source is not None else "")
-    session = chosen.format.read(chosen.path)
-    directory = arguments.directory or session.directory or str(Path.cwd())
-    written = agent_files.write(
-        session.conversation,
-        target.name,
-        directory=str(Path(directory).expanduser().resolve()),
-        title=session.title,
-        branch=session.branch,
-        source=chosen.format.name,
-        dry_run=arguments.dry_run,
-    )
+    target = OWN if arguments.target == OWN else get(arguments.target, path="--to").name
+    session = _source(arguments)
+    if target == OWN:
+        written = write_own(session, dry_run=arguments.dry_run)
+    else:
+        directory = arguments.directory or session.directory or str(Path.cwd())
+        written = agent_files.write(
+            session.conversation,
+            target,
+            directory=str(Path(directory).expanduser().resolve()),
+            title=session.title,
+            branch=session.branch,
+            source=session.agent if session.agent in names() else "",
+            dry_run=arguments.dry_run,
+        )
     written = replace(written, report=(*session.report, *_left_out(session), *written.report))
     if arguments.format == "json":
         terminal.write_json(_as_json(session, written, is_dry=arguments.dry_run))
     else:
         _show(session, written, arguments, terminal)
     return 0
+
+
+def _source(arguments: argparse.Namespace) -> AgentSession:
+    """The session to hand over."""
+    if arguments.source == OWN:
+        return read_own(arguments.session)
+    source = get(arguments.source, path="--from").name if arguments.source else ""
+    if not source and arguments.session == LATEST:
+        raise InputError("no agent is named", path="--from", hint="--from claude, or the path of a session")
+    path = Path(arguments.session).expanduser()
+    if not source and path.is_file() and not is_session(path):
+        return read_file(path)
+    chosen = choose(arguments.session, source)
+    return chosen.format.read(chosen.path)
 
 
 def _left_out(session: AgentSession) -> list[Entry]:
@@ -89,7 +105,7 @@ def _left_out(session: AgentSession) -> list[Entry]:
     def add(reason: str, gravity: Any) -> None:
         entries.append(Entry(action="dropped", reason=reason, fault="policy", gravity=gravity))
 
-    title = get(session.agent).title
+    title = agent_title(session.agent)
     if session.own_prompts:
         add(f"{plural(len(session.own_prompts), 'note')} that {title} made for itself were left out", "change")
     if session.subagents:
@@ -116,7 +132,7 @@ def _show(session: AgentSession, written: WrittenSession, arguments: argparse.Na
     if not arguments.quiet:
         turns = plural(len(session.conversation.turns), "turn")
         calls = f"{plural(written.calls, 'call')} and {plural(written.results, 'result')}"
-        names_ = f"{get(session.agent).title} to {get(written.agent).title}"
+        names_ = f"{agent_title(session.agent)} to {agent_title(written.agent)}"
         page.line(page.paint(f"{names_}: {turns}, {calls}", "bold"))
         entries = [
             entry for entry in order_by_gravity(written.report) if arguments.all or entry.gravity != "housekeeping"
@@ -130,5 +146,6 @@ def _show(session: AgentSession, written: WrittenSession, arguments: argparse.Na
     if arguments.dry_run:
         return
     commands = [shlex.join(command) for command in (written.preparation, written.command) if command]
-    place = f"cd {shlex.quote(written.directory)} && " if written.directory != str(Path.cwd()) else ""
+    is_elsewhere = written.directory and written.directory != str(Path.cwd())
+    place = f"cd {shlex.quote(written.directory)} && " if is_elsewhere else ""
     terminal.out.line(place + " && ".join(commands))

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from toolglot import agent_files, jsontext
-from toolglot.agent_files import AgentSession
-from toolglot.agent_files.base import get as get_agent
-from toolglot.cli.files.documents import agent_session, compact, located_error, read_whole
+from toolglot import jsontext
+from toolglot.cli.files.documents import STDIN, compact, located_error, read_whole
+from toolglot.cli.files.session_requests import SessionRequest, session_request
 from toolglot.cli.targets import Target, detect_protocol
 from toolglot.conversation import Conversation, captures
 from toolglot.conversation.report import Entry, order_by_gravity
@@ -32,6 +32,7 @@ from toolglot.upstream.providers import PROVIDERS
 MAX_BYTES: Final = 1024 * 1024 * 1024
 MAX_CAPTURES: Final = 100_000
 _LIMITS: Final = Limits(max_bytes=512 * 1024 * 1024)
+_HEAD: Final = 64 * 1024
 _LINES: Final = (".jsonl", ".ndjson")
 _SESSIONS: Final = ("toolglot.session", "toolglot.conversation")
 _HINT: Final = "a request, JSONL of requests, captures of a gateway, or a session"
@@ -51,12 +52,10 @@ class CaptureReader(Struct, frozen=True):
 
     def read(self, name: str) -> list[Captured]:
         """The captures of a file."""
-        if "#" in name and not Path(name).exists():  # a session in a database
-            return [self._agent_capture(name, agent_files.read(name))]
-        data = read_whole(name, MAX_BYTES, hint="split the file")
-        session = agent_session(name, data)
+        session = None if name == STDIN else session_request(name, _head_of(name))
         if session is not None:
-            return [self._agent_capture(name, session)]
+            return [self._agent_session(name, session)]
+        data = read_whole(name, MAX_BYTES, hint="split the file")
         found: list[Captured] = []
         for line, text in _documents(name, data):
             if len(found) == MAX_CAPTURES:
@@ -84,6 +83,24 @@ class CaptureReader(Struct, frozen=True):
         except InputError as error:
             path = where if error.path in ("", "$") else f"{where}: {error.path}"
             raise InputError(error.message, path=path, hint=error.hint) from None
+
+    def _agent_session(self, name: str, found: SessionRequest) -> Captured:
+        """A session of a coding agent as the request that continues it."""
+        session, file = found.session, Path(name).name
+        own: Captured = {
+            captures.FIELD: captures.VERSION,
+            "id": session.id or file,
+            "time": round(session.updated, 3) or _changed(name),
+            "path": name,
+            "agent": " ".join(filter(None, (found.title, session.version))),
+            "session": session.id,
+            "client": found.title,
+        }
+        reader = replace(self, source=found.provider)
+        captured = {**own, **reader._request(found.body, compact(found.body), name)}  # noqa: SLF001 - of this class
+        if session.report:
+            captured["report"] = [*_entries(session.report), *captured.get("report", ())]
+        return captured
 
     # --- requests -----------------------------------------------------------------------------------
 
@@ -120,25 +137,6 @@ class CaptureReader(Struct, frozen=True):
         found: Captured = {"protocol": out.target.name, "model": document.info.model, "request": body}
         found |= {"session": document.info.id, "client": "toolglot"}
         return {**found, **_sent(out)}
-
-    def _agent_capture(self, name: str, session: AgentSession) -> Captured:
-        """A session of a coding agent as the request that the agent would send."""
-        record = get_agent(session.agent)
-        data, file = compact(agent_files.request_of(session)), Path(name).name
-        own: Captured = {
-            captures.FIELD: captures.VERSION,
-            "id": session.id or file,
-            "time": round(session.updated, 3) or _changed(name),
-            "path": name,
-            "agent": " ".join(filter(None, (record.title, session.version))),
-            "session": session.id,
-            "client": record.title,
-        }
-        reader = CaptureReader(record.provider, self.target, self.overrides)
-        found = {**own, **reader._request({}, data, name)}
-        if session.report:
-            found["report"] = [*_entries(session.report), *found.get("report", ())]
-        return found
 
 
 def _target_of(upstream: str) -> str:
@@ -198,6 +196,15 @@ def _parse(name: str, line: int, data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, got {quote(value)}", path=f"{name}:{line}", hint=_HINT)
     return value
+
+
+def _head_of(name: str) -> bytes:
+    """The first bytes of a file; none if it cannot be read."""
+    try:
+        with Path(name).open("rb") as stream:
+            return stream.read(_HEAD) if stream.seekable() else b""
+    except (OSError, ValueError):
+        return b""
 
 
 def _changed(name: str) -> float:

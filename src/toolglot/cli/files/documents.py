@@ -18,27 +18,23 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 from msgspec import Struct
 
 from toolglot import jsontext
 from toolglot.cli.files import json_layout
+from toolglot.cli.files.session_requests import SessionRequest, in_database, session_request
 from toolglot.conversation.captures import captured_request, read_captured
 from toolglot.errors import InputError, JSONError, quote
 from toolglot.limits import DEFAULT_LIMITS
-
-if TYPE_CHECKING:
-    from toolglot.agent_files import AgentSession
 
 STDIN: Final = "-"
 _LINES: Final = (".jsonl", ".ndjson")
 _ONE_OBJECT: Final = "a request is one JSON object; JSONL has one per line"
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD: Final = 64 * 1024
-_SESSION_MARKS: Final = (b'"sessionId"', b'"session_meta"', b'"parentId"', b'"parentUuid"', b'"projectID"')
-"""What is in the first lines of the session files of coding agents, and not in requests."""
 _MAX: Final = DEFAULT_LIMITS.max_bytes
 
 
@@ -155,6 +151,11 @@ def open_document(name: str) -> Iterator[InputDocument]:
             raise InputError("stdin is closed", path="<stdin>", hint="pass a file")
         yield _document("<stdin>", sys.stdin.buffer, 0)
         return
+    if in_database(name):
+        session = session_request(name, b"")
+        if session is not None:
+            yield _session_document(name, session, 0)
+            return
     try:
         size = os.stat(name).st_size  # noqa: PTH116 - a name with a null byte is a ValueError here as in open
         stream = open(name, "rb")  # noqa: PTH123, SIM115 - closed below
@@ -162,46 +163,32 @@ def open_document(name: str) -> Iterator[InputDocument]:
         raise _unreadable(name, error) from None
     with stream:
         try:
-            session = _session_request(name, stream)
+            session = _session_in(name, stream)
         except OSError as error:  # some files can be opened, and not read
             raise _unreadable(name, error) from None
         if session is None:
             yield _document(name, stream, size)
         else:
-            record = Record(file=name, data=session, is_session=True)
-            yield InputDocument(file=name, size=size, records=iter([record]), trailing=bytearray())
+            yield _session_document(name, session, size)
 
 
-def _session_request(name: str, stream: BinaryIO) -> bytes | None:
+def _session_in(name: str, stream: BinaryIO) -> SessionRequest | None:
     """The request of a session file of a coding agent; None for any other file. What follows is read from its start."""
     if not stream.seekable():
         return None
     head = stream.read(_HEAD)
     stream.seek(0)
-    session = agent_session(name, head)
-    if session is None:
-        return None
-    from toolglot import agent_files  # noqa: PLC0415 - only for a session
-
-    return compact(agent_files.request_of(session))
+    return session_request(name, head)
 
 
-def agent_session(name: str, head: bytes) -> AgentSession | None:
-    """The session in a file of a coding agent; None for any other file. `head`: its first bytes."""
-    if not any(mark in head[:_HEAD] for mark in _SESSION_MARKS):
-        return None
-    from toolglot import agent_files  # noqa: PLC0415 - only for a file that looks like one
-
-    try:
-        found = agent_files.detect(name)
-    except InputError:
-        return None
-    return found.read(Path(name))
+def _session_document(name: str, session: SessionRequest, size: int) -> InputDocument:
+    record = Record(file=name, data=compact(session.body), is_session=True)
+    return InputDocument(file=name, size=size, records=iter([record]), trailing=bytearray())
 
 
 def check_name(name: str) -> None:
     """Raise if a file does not exist, without reading it: a pipe can be read only once."""
-    if name == STDIN:
+    if name == STDIN or in_database(name):
         return
     try:
         if stat.S_ISDIR(os.stat(name).st_mode):  # noqa: PTH116 - as above
