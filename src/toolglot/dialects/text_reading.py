@@ -16,7 +16,7 @@ from toolglot.dialects.dialect import THINK, Dialect, any_inside, inside_of, is_
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import OUTCOMES, DialectReader, Outcome, Schemas
 from toolglot.dialects.registry import own_dialects
-from toolglot.dialects.scanner import Sink, Steps, discard, marks
+from toolglot.dialects.scanner import Marks, Sink, Steps, discard, marks
 from toolglot.errors import InputError, quote
 
 AHEAD: Final = 64
@@ -125,6 +125,8 @@ class TextReading:
         self._skipped = {mark: inside for mark, inside in self._inside.items() if mark not in self._code_marks}
         self._call_marks = _call_marks(self._dialects)
         self._closers = {each.name: self._dropped_closers(each) for each in self._dialects}
+        self._line_openers = [opener[1:] for opener in self._openers if opener.startswith("\n")]
+        self._thoughts: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[str, ...], set[str], Marks]] = {}
         self._facts: dict[str, _Opener] = {}
         """What is known of the openers that were found."""
         self._fenced: dict[str, dict[str, str]] = {}
@@ -224,10 +226,7 @@ class TextReading:
         """Write thinking up to one of the closers, which is read, or up to a call if there is none. Returns the closer;
         empty for a call, None for neither."""
         scanner, add_thinking = self.scanner, self.output.add_thinking
-        ends = self._ends_of_thought(closers)
-        stops = (*closers, *ends)
-        calls = [mark for mark in self._call_marks if not mark.startswith(stops)]
-        wanted = marks(*stops, *calls, *self._code_marks)
+        ends, stops, calls, wanted = self._marks_of_thought(closers)
         is_unclosed = False
         while True:
             found = yield from scanner.until(wanted, add_thinking)
@@ -249,6 +248,16 @@ class TextReading:
                 return ""
             if found != "":
                 return found
+
+    def _marks_of_thought(self, closers: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...], set[str], Marks]:
+        """What ends a thought besides its closers, both, the marks of calls in it, and all that is looked for."""
+        found = self._thoughts.get(closers)
+        if found is None:
+            ends = self._ends_of_thought(closers)
+            stops = (*closers, *ends)
+            calls = [mark for mark in self._call_marks if not mark.startswith(stops)]
+            found = self._thoughts[closers] = (ends, stops, set(calls), marks(*stops, *calls, *self._code_marks))
+        return found
 
     def _ends_of_thought(self, closers: tuple[str, ...]) -> tuple[str, ...]:
         """Openers that end a thought with these closers: those of the model's own dialect, or of the only dialect with
@@ -288,7 +297,7 @@ class TextReading:
 
     def _line_start(self) -> Steps[None]:
         """Openers that count only at the start of a line also count at the start of the text, and after a thought."""
-        at_start = [opener[1:] for opener in self._openers if opener.startswith("\n")]
+        at_start = self._line_openers
         found = (yield from self.scanner.one_of(at_start)) if at_start else None
         if found is not None:
             yield from self._candidate(f"\n{found}", found)
