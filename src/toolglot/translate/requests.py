@@ -243,6 +243,10 @@ class ReceivedRequest:
         self._policy = policy
         self._overrides = overrides
 
+    def drop_body(self) -> None:
+        """Forget the body: it will not be rendered again. The conversation stays."""
+        self.fields, self._body = {}, b""
+
     @property
     def original(self) -> Conversation:
         """What the client sent, also if `conversation` was replaced."""

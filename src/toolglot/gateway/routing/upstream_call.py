@@ -220,11 +220,11 @@ class UpstreamCall:
     @property
     def is_much(self) -> bool:
         """Whether the client's request is worked on in a thread."""
-        return offloading.is_much(self.values, len(self._request.body))
+        return offloading.is_much(self.values, self._request.body_bytes or len(self._request.body))
 
     async def offload(self, work: Callable[[], T]) -> T:
         """Run work on the client's request, in a thread if there is much to do."""
-        return await offloading.run(self.values, len(self._request.body), work)
+        return await offloading.run(self.values, self._request.body_bytes or len(self._request.body), work)
 
     def _render(
         self,
@@ -321,6 +321,10 @@ class UpstreamCall:
         destination = upstream.issuer(out.model, out.target.name)
         changed = [*entries, *self._edited.entries, *self._applied, *dropped]
         return self._render(received, self._sent, out.target, destination, changed)
+
+    def drop_sent(self) -> None:
+        """Forget what was sent: it is not sent again."""
+        self._sent, self._edited = _EMPTY, EditedContext(_EMPTY, [])
 
     async def use(self, exchange: UpstreamReply, read: Callable[[UpstreamReply], Awaitable[Failure | None]]) -> None:
         """Read a response to its end, and record with the breaker how it went. `read` returns how the reply failed."""
