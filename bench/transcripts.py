@@ -78,7 +78,7 @@ def measure_commands(body: bytes) -> bool:
             return spent - start
 
         floor = timed(work(body)[FLOOR], 1)
-        variants = {f"toolglot {key}": (lambda words=words: run(words)) for key, words in COMMANDS.items()}  # type: ignore[misc]
+        variants = {f"toolglot {key}": (lambda words=words: run(words)) for key, words in COMMANDS.items()}
         times = in_turn(COMMAND_ROUNDS, {FLOOR: floor, **variants})
     rows = [Row(FLOOR), *(Row(key, FLOOR, max_ratio=FLOOR_LIMIT) for key in variants)]
     kept = table("the command, without its start", "ms", 1e6, rows, times)
