@@ -31,6 +31,8 @@ _OPERATED: Final = re.compile(r"\s*+[+%*]\s*+[\"'\w(]|\.\w++\(")
 _GLUED: Final = re.compile(r"\s++(?=[\"'])")
 _ROWS: Final = {mark: re.compile(f"{mark}+(?={mark}{mark})") for mark in ("'", '"')}
 MAX_ROW: Final = 4096
+_MAY_END: Final = "),.+%*"
+"""What may be behind the end of a string."""
 _SIMPLE: Final = {
     "n": "\\n",
     "t": "\\t",
@@ -223,6 +225,9 @@ class _Values:
                 if not (yield from self._escape(sink, raw=raw)):
                     return "open"
                 continue
+            if has_inner and len(mark) == 1 and self._is_plainly_inside():
+                add_text(mark + self._quotes_inside(mark))
+                continue
             ending = yield from self._ending(mark, has_inner=has_inner)
             if ending == "unclear":
                 return "broken"
@@ -245,6 +250,16 @@ class _Values:
         mark = quote * 3 if scanner.text.startswith(quote * 3, scanner.at) else quote
         scanner.at += len(mark)
         return mark
+
+    def _is_plainly_inside(self) -> bool:
+        """Whether nothing can end behind a quote, in a string with quotes in it: what `_ending` would say."""
+        text, at, firsts = self._scanner.text, self._scanner.at, self._firsts
+        if len(text) - at < _AHEAD:
+            return False
+        first, second = text[at], text[at + 1]
+        if first.isspace() or first in _MAY_END or first in firsts:
+            return False
+        return not firsts or not (second.isspace() or second in firsts)
 
     def _quotes_inside(self, mark: str) -> str:
         """Read the quotes of a row that are inside a string with quotes in it, as the one before them is: all but the
