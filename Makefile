@@ -8,7 +8,8 @@
 #                    move tests/agents to the newest versions of the coding agents on npm
 #   make quick       a minute: formatting, lint, types, and the fast tests with a sample of their cases
 #   make check       formatting, lint, strict types, import layers, generated docs
-#   make bench       speed, as ratios measured in one run
+#   make bench       speed, as ratios measured in one run, and instructions against those of before
+#   make performance measure the gateway again, and put it into docs/performance.md
 #   make coverage    the tests again, with the branches that they take: at least 95 %
 #   make soak        an hour: the property tests for longer, all handoffs between coding agents, the fuzzer, 10,000 idle
 #                    connections, gateways, sessions and stores under faults and kills; one table of it at the end (docs/reliability.md)
@@ -40,7 +41,7 @@ WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-agents agents-update quick check servers coverage bench soak docs clean
+.PHONY: help demo serve test test-agents agents-update quick check servers coverage bench performance soak docs clean
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -142,7 +143,12 @@ coverage: $(READY) servers $(CLIENTS)
 	@$(BIN)/pytest -n auto -m "not law and not agents" --cov --cov-report=term
 
 bench: $(READY)
-	@failed=0; for bench in ids wire render streams dialects store observing scheduler sessions agent_files gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+	@failed=0; for bench in instructions ids wire render streams dialects transcripts store observing scheduler sessions agent_files gateway; do $(BIN)/python bench/$$bench.py || failed=1; echo; done; exit $$failed
+
+# Also when a limit is broken: the page says so.
+performance: $(READY)
+	@$(BIN)/python bench/gateway.py --json build/gateway.json || echo "==> a limit is broken"
+	@$(BIN)/python scripts/plot_performance.py build/gateway.json
 
 # Each part leaves what it did in build/soak/parts; at the end one table is made of them. All parts run, also when one fails.
 SEEDED := --seed $${SOAK_SEED:-1}

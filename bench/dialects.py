@@ -4,6 +4,9 @@ The floor is to collect the pieces and to parse the whole text once, at the end,
 measured: whether a character of long arguments costs more than one of short ones, and what text without calls costs.
 The floor of that is the least that any reader does with a piece: look for one mark, keep the text, return an event.
 
+At last, texts that are made to take long (`tests/support/dialects/hostile_texts.py`): none may take more than a
+microsecond a character, in any dialect.
+
 Exits with 1 when a limit is broken.
 """
 
@@ -14,11 +17,16 @@ import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from time import process_time_ns
 from typing import Any, Final
 
 import msgspec
 
-from timing import Row, Times, in_turn, quiet_gc, table, timed
+# Where hostile texts are made.
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from support.dialects.hostile_texts import hostile_texts
+from timing import NAME_WIDTH, Row, Times, in_turn, quiet_gc, table, timed
 from toolglot.conversation.events import TextDelta
 from toolglot.dialects import registry
 from toolglot.dialects.text_stream import TextToolStream, parse_text
@@ -31,6 +39,11 @@ SHORT, MIDDLE, LONG = 10_000, 100_000, 1_000_000
 PIECES_LIMIT: Final = 25.0
 LONG_LIMIT: Final = 1.3
 PLAIN_LIMIT: Final = 2.0
+HOSTILE: Final = 30_000
+"""Characters of a hostile text."""
+HOSTILE_LIMIT: Final = 1_000.0
+"""Nanoseconds of each."""
+HOSTILE_SHOWN: Final = 5
 MARKER: Final = "QQQQ"
 """Marks the position of the long argument in an example."""
 
@@ -152,6 +165,35 @@ def plain_text() -> tuple[list[Row], Times]:
     return [Row(base), Row(named, base, max_ratio=PLAIN_LIMIT), Row(auto, base, max_ratio=PLAIN_LIMIT)], times
 
 
+def hostile() -> bool:
+    """The hostile texts that take longest. Returns whether all keep the limit."""
+    found = []
+    for name in ("auto", *registry.names()):
+        for repeated, text in hostile_texts(name, HOSTILE):
+            cost = _cost_of(text, name)
+            if cost > HOSTILE_LIMIT / 2:  # the rest of the machine only ever makes it longer
+                cost = min(cost, *(_cost_of(text, name) for _ in range(4)))
+            found.append((cost, name, repeated))
+    found.sort(reverse=True)
+    slow = sum(cost > HOSTILE_LIMIT for cost, _, _ in found)
+    print(f"{f'{len(found):,} hostile texts, one character':<{NAME_WIDTH}}{'ns':>10}{'':8}  {'limit':<9}ok")
+    for cost, name, repeated in found[:HOSTILE_SHOWN]:
+        shown = f"{name}: {repeated!r}"
+        label = shown if len(shown) < NAME_WIDTH else f"{shown[: NAME_WIDTH - 2]}…"
+        verdict = "yes" if cost <= HOSTILE_LIMIT else "NO"
+        print(f"{label:<{NAME_WIDTH}}{cost:>10,.0f}{'':8}  <= {HOSTILE_LIMIT:<6g}{verdict}")
+    if slow:
+        print(f"{slow} texts take longer than that")
+    return not slow
+
+
+def _cost_of(text: str, dialect: str) -> float:
+    """Nanoseconds of a character."""
+    begun = process_time_ns()
+    parse_text(text, dialect=dialect, tools=["ls"])
+    return (process_time_ns() - begun) / len(text)
+
+
 def main() -> int:
     known = examples()
     missing = [name for name in registry.names() if name not in known]
@@ -167,6 +209,8 @@ def main() -> int:
     kept = table("dialects, one character", "ns", 1, rows, times)
     print()
     kept &= table("text without calls, one character", "ns", 1, *plain_text())
+    print()
+    kept &= hostile()
     if missing:
         print(f"\nnot measured: {', '.join(missing)}")
     return 0 if kept and not missing else 1

@@ -15,9 +15,10 @@ import json
 import re
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Final, cast
 
-from gateway_traffic import SESSION, SLOW_MODEL, question, request, session
+from gateway_traffic import SESSION, SLOW_MODEL, SLOWER_MODEL, question, request, session
 
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
@@ -25,6 +26,7 @@ _CLOSES: Final = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 _STAMP: Final = re.compile(rb'"(?:text|content)": ?"(\d{10,})"')
 _LAST: Final = b"\r\n0\r\n\r\n"
 PATIENCE: Final = 240.0
+OPENING_SECONDS: Final = 60.0
 OPEN_AT_ONCE: Final = 20
 """Streams that are opened before a short pause, so that their events are spread."""
 
@@ -200,9 +202,16 @@ async def fire(order: dict[str, Any]) -> dict[str, Any]:
     return {"answered": firing.answered, "failed": firing.failed, "why": firing.why, "size": firing.size}
 
 
+_BODIES: Final[dict[str, Callable[[], bytes]]] = {
+    "question": question,
+    "agent": lambda: request(stream=True, model=SLOW_MODEL),
+    "slower": lambda: request(stream=True, model=SLOWER_MODEL),
+}
+
+
 async def hold(order: dict[str, Any]) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
-    body = http_request(request(stream=True, model=SLOW_MODEL) if order["kind"] == "agent" else question())
+    body = http_request(_BODIES[order["kind"]]())
     delays: list[int] = []
     opened: list[int] = []
     holders = []
@@ -212,7 +221,7 @@ async def hold(order: dict[str, Any]) -> dict[str, Any]:
         if number % OPEN_AT_ONCE == 0:
             await asyncio.sleep(0.037)
     before = time.monotonic()
-    while len(opened) < len(holders) and time.monotonic() < before + 30:
+    while len(opened) < len(holders) and time.monotonic() < before + OPENING_SECONDS:
         await asyncio.sleep(0.05)
     await asyncio.sleep(1)
     delays.clear()

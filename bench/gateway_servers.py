@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import peers
-from gateway_traffic import MODEL, SLOW_MODEL
+from gateway_traffic import MODEL, SLOW_MODEL, SLOWER_MODEL
 from peers import PeerError
 
 HERE: Final = Path(__file__).resolve().parent
@@ -34,7 +34,7 @@ KEEPING: Final = "toolglot, bodies kept"
 NGINX: Final = "nginx"
 
 PACKAGES: Final[dict[str, tuple[str, ...]]] = {
-    "litellm-proxy": ("litellm[proxy]>=1.106,<2",),
+    "litellm-proxy": ("litellm[proxy]==1.106.2",),
     "llm-rosetta": peers.PEERS["llm-rosetta"],
 }
 
@@ -54,6 +54,7 @@ auth = "none"
 [models]
 "{model}" = "fake/gpt-4.1"
 "{slow}" = "fake/gpt-4.1-slow"
+"{slower}" = "fake/gpt-4.1-slower"
 """
 
 _LITELLM: Final = """\
@@ -227,7 +228,7 @@ def toolglot(upstream: int, folder: Path, keep: str = "off") -> Server:
     """Our gateway. `keep`: what it keeps of past requests."""
     name = OURS if keep == "off" else KEEPING
     file, log = folder / f"{keep}.toml", folder / f"toolglot-{keep}.log"
-    file.write_text(_TOOLGLOT.format(upstream=upstream, model=MODEL, slow=SLOW_MODEL, keep=keep))
+    file.write_text(_TOOLGLOT.format(upstream=upstream, model=MODEL, slow=SLOW_MODEL, slower=SLOWER_MODEL, keep=keep))
     process = _spawn([sys.executable, "-m", "toolglot", "serve", "--config", file], log)
     address = _first_line(process.stdout)
     if not address.startswith("http://"):

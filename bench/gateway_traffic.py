@@ -10,8 +10,10 @@ from typing import Any, Final
 
 MODEL: Final = "claude-sonnet-4-5"
 SLOW_MODEL: Final = "claude-slow"
+SLOWER_MODEL: Final = "claude-slower"
 EVENTS: Final = 200
 SECONDS_AN_EVENT: Final = 0.1
+SECONDS_A_SLOWER_EVENT: Final = 0.5
 
 Fields = dict[str, Any]
 

@@ -2,8 +2,8 @@
 
     python bench/gateway_upstream.py        prints its port, serves until its standard input ends
 
-A request for a model whose name ends in `-slow` gets an event each 100 ms, for ever; the text of each is the time at
-which it was sent, by the monotonic clock that all processes of a machine share.
+A request for a model whose name ends in `-slow` gets an event each 100 ms, for ever, and one in `-slower` each 500 ms;
+the text of each is the time at which it was sent, by the monotonic clock that all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import sys
 import time
 from typing import Final, cast
 
-from gateway_traffic import SECONDS_AN_EVENT, chunk, events, reply
+from gateway_traffic import SECONDS_A_SLOWER_EVENT, SECONDS_AN_EVENT, chunk, events, reply
 
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _STREAM: Final = re.compile(rb'"stream": ?true')
-_SLOW: Final = re.compile(rb'"model": ?"[^"]*-slow"')
+_SLOW: Final = re.compile(rb'"model": ?"[^"]*-slow(er)?"')
 _PATHS: Final = (b"/chat/completions", b"/v1/messages")
 
 
@@ -71,14 +71,15 @@ class Provider(asyncio.Protocol):
             self._transport.write(NOT_FOUND)
         elif not _STREAM.search(request):
             self._transport.write(WHOLE)
-        elif not _SLOW.search(request):
+        elif (slow := _SLOW.search(request)) is None:
             self._transport.write(BURST)
         else:
             self._transport.write(START)
+            self._seconds = SECONDS_A_SLOWER_EVENT if slow[1] else SECONDS_AN_EVENT
             self._send_event(self._loop.time())
 
     def _send_event(self, due: float) -> None:
-        self._timer = self._loop.call_at(due + SECONDS_AN_EVENT, self._send_event, due + SECONDS_AN_EVENT)
+        self._timer = self._loop.call_at(due + self._seconds, self._send_event, due + self._seconds)
         self._transport.write(_http_chunk(_BEFORE + b"%d" % time.monotonic_ns() + _AFTER))
 
 

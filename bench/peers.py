@@ -23,10 +23,11 @@ ENVIRONMENTS: Final = Path(__file__).resolve().parent.parent / ".venv-peers"
 WARM_UP: Final = 5
 
 PEERS: Final[dict[str, tuple[str, ...]]] = {
-    "litellm": ("litellm>=1.106,<2", "orjson>=3.11"),
-    "llm-rosetta": ("llm-rosetta>=0.13,<1", "orjson>=3.11"),
+    "litellm": ("litellm==1.106.2", "orjson==3.13.0"),
+    "llm-rosetta": ("llm-rosetta==0.13.0", "orjson==3.13.0"),
 }
-"""What each environment gets; the script of a peer is `peer_<name>.py`, or `peer_<name>_stream.py` for streams."""
+"""What each environment gets; the script of a peer is `peer_<name>.py`, or `peer_<name>_stream.py` for streams. The
+versions are pinned, so that two runs compare with the same code."""
 
 Census = dict[str, int]
 

@@ -52,7 +52,9 @@ STYLE: Final = """
   .surface { fill: #ffffff }
   .grid { stroke: #d9dee3; stroke-width: 1 }
   .stem { stroke: #8c959f; stroke-width: 2 }
+  .noise { stroke: #8c959f; stroke-width: 10; stroke-opacity: 0.35 }
   .dot { fill: #6e7781 }
+  .noise.own { stroke: #0969da }
   .stem.own { stroke: #0969da; stroke-width: 3 }
   .dot.own { fill: #0969da }
   @media (prefers-color-scheme: dark) {
@@ -111,6 +113,9 @@ def _panel(part: Measures, top: int, low: int, high: int) -> Iterator[str]:
         x, own = _x(found["us"], low, high), " own" if name == OURS else ""
         yield _text(LEFT - 12, y + 4, NAMES.get(name, name), "ours" if own else "", anchor="end")
         yield f'<line class="stem{own}" x1="{LEFT}" x2="{x:.1f}" y1="{y}" y2="{y}"/>'
+        if rounds := found.get("us_of_rounds"):
+            first, last = (_x(us, low, high) for us in rounds)
+            yield f'<line class="noise{own}" x1="{first:.1f}" x2="{last:.1f}" y1="{y}" y2="{y}"/>'
         yield f'<circle class="dot{own}" cx="{x:.1f}" cy="{y}" r="{6 if own else 5}"/>'
         yield _text(x + 12, y + 4, _label(name, found), "label ours" if own else "label")
 
@@ -166,7 +171,7 @@ def tables(measures: Measures) -> str:
     """The same in figures, with the limits."""
     titles = {name: server["title"] for part in measures["compared"] for name, server in part["servers"].items()}
     others = ", ".join(title for name, title in titles.items() if name != OURS)
-    lines = [f"{measures['machine']}{'; ' if others else ''}{others}.", ""]
+    lines = [f"{measures['machine']}{'; ' if others else ''}{others}.{_load(measures)}", ""]
     for part in measures["compared"]:
         lines += [*_comparison(part), ""]
     lines += ["| one process | measured | limit | kept |", "|---|---|---|---|"]
@@ -178,9 +183,15 @@ def tables(measures: Measures) -> str:
     return "\n".join(lines)
 
 
+def _load(measures: Measures) -> str:
+    """What else the machine did."""
+    load = measures.get("load")
+    return f" Load of the machine: {load[0]:.1f} before the run, {load[1]:.1f} at its end." if load else ""
+
+
 def _comparison(part: Measures) -> Iterator[str]:
-    yield f"| {part['title']} | measured | times ours | limit | kept |"
-    yield "|---|---|---|---|---|"
+    yield f"| {part['title']} | measured | times ours | in the rounds | limit | kept |"
+    yield "|---|---|---|---|---|---|"
     for name in _ordered(part):
         found = part["servers"][name]
         ratio = found["ratio"]
@@ -192,9 +203,18 @@ def _comparison(part: Measures) -> Iterator[str]:
             limit = f"ours ≤ {upper:g} {TIMES} it"
             kept = f"{'yes' if 1 / ratio <= upper else 'no'}: {_ratio(1 / ratio)}"
         times = "" if name == OURS else _ratio(ratio)
-        yield f"| {found['title']} | {found['us']:,.0f} µs | {times} | {limit} | {kept} |"
+        yield f"| {found['title']} | {found['us']:,.0f} µs | {times} | {_rounds(name, found)} | {limit} | {kept} |"
     for name in sorted(set(part["min_ratio"]) - set(part["servers"])):
-        yield f"| {name} | not measured | | ≥ {part['min_ratio'][name]:g} {TIMES} | no |"
+        yield f"| {name} | not measured | | | ≥ {part['min_ratio'][name]:g} {TIMES} | no |"
+
+
+def _rounds(name: str, found: Measures) -> str:
+    """How much the machine's noise moves it: the lowest and the highest of the rounds."""
+    if name == OURS:
+        rounds = found.get("us_of_rounds")
+        return f"{rounds[0]:,.0f} to {rounds[1]:,.0f} µs" if rounds else ""
+    rounds = found.get("ratio_of_rounds")
+    return f"{_ratio(rounds[0])} to {_ratio(rounds[1])}" if rounds else ""
 
 
 def _figure(figure: Measures) -> str:

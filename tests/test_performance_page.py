@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -87,3 +88,27 @@ def test_the_page_has_the_plot_and_the_tables_of_the_last_run() -> None:
     assert page == performance_page()
     assert "(performance.svg)" in page
     assert (ROOT / "docs" / "performance.svg").read_text("utf-8") == performance_svg()
+
+
+def test_the_noise_of_the_machine_is_shown() -> None:
+    found = read_measures()
+    found["load"] = [0.4, 2.0]
+    for part in found["compared"]:
+        for server in part["servers"].values():
+            server["us_of_rounds"] = [server["us"] * 0.9, server["us"] * 1.2]
+            server["ratio_of_rounds"] = [server["ratio"] * 0.9, server["ratio"] * 1.2]
+    shown = tables(found)
+    assert "Load of the machine: 0.4 before the run, 2.0 at its end." in shown
+    assert all(f"{part['servers']['toolglot']['us'] * 0.9:,.0f} to" in shown for part in found["compared"])
+    assert plot(found).count('class="noise') == sum(len(part["servers"]) for part in found["compared"])
+
+
+def test_peers_are_linked_where_their_code_is_and_their_versions_are_pinned() -> None:
+    links = re.findall(r"\]\((https?://[^)]+)\)", (ROOT / "docs" / "performance.md").read_text(encoding="utf-8"))
+    assert links
+    assert all(link.startswith("https://github.com/") for link in links)
+    for file in ("peers.py", "gateway_servers.py"):
+        code = (ROOT / "bench" / file).read_text(encoding="utf-8")
+        named = re.findall(r'"((?:litellm|llm-rosetta|orjson)(?:\[\w+\])?[<>=~!][^"]*)"', code)
+        assert named
+        assert all(re.search(r"==[\d.]+$", each) for each in named)

@@ -68,6 +68,11 @@ _SHAPE: Final = bytes.maketrans(b"123456789E", b"000000000e")
 _LARGE: Final = (b"0e000", b"0" * 200)
 """What a number that overflows must contain once its digits are all written as 0, without a plus."""
 
+_OF_NUMBERS: Final = b"0.e-"
+_BEFORE_NUMBERS: Final = (b"", b":", b",", b"[", b" ", b"\t", b"\r", b"\n")
+_AFTER_NUMBERS: Final = (b"", b"]", b"}", b",", b" ", b"\t", b"\r", b"\n")
+_LONG_NUMBER: Final = 4096
+
 _read: Final = functools.partial(jiter.from_json, allow_inf_nan=False, cache_mode="keys")
 
 _CONTAINERS: Final = (dict, list, tuple, set, frozenset)
@@ -119,12 +124,26 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
             *duplicates,
         )
     refuse_deep(encoded, value, limits, path)
-    shape = encoded.translate(_SHAPE, b"+")
-    if any(mark in shape for mark in _LARGE):
+    if _may_overflow(encoded.translate(_SHAPE, b"+")):
         # jiter reads 1e400 as infinity, the one thing in a parsed value that a clone would change.
         for change in clone(value, limits=limits, path=path).changes:
             raise InputError("a number is too large", path=change.path, hint="write it as a string")
     return Parsed(value, repairs)
+
+
+def _may_overflow(shape: bytes) -> bool:
+    """Whether a number may be too large. Hashes in strings have digits and an `e` too, but letters beside them."""
+    for mark in _LARGE:
+        at = shape.find(mark)
+        while at >= 0:
+            before = shape[max(at - _LONG_NUMBER, 0) : at].rstrip(_OF_NUMBERS)
+            rest = shape[at : at + _LONG_NUMBER]
+            after = rest.lstrip(_OF_NUMBERS)
+            is_long = not after and len(rest) == _LONG_NUMBER
+            if is_long or (before[-1:] in _BEFORE_NUMBERS and after[:1] in _AFTER_NUMBERS):
+                return True
+            at = shape.find(mark, at + len(rest) - len(after))
+    return False
 
 
 def parse_plain(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Any:

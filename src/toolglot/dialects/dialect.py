@@ -102,7 +102,6 @@ is_special: Final = re.compile(
     r"<[|\uff5c].*|.*[|\uff5c]>|</[|\uff5c\u2016].*|\]<\].*|<end_function_call>", re.DOTALL
 ).fullmatch
 """Matches marks that are special tokens of a model, such as `<|tool_call_end|>`."""
-_COMPILED: Final[dict[str, re.Pattern[str]]] = {}
 
 
 @lru_cache(maxsize=1024)
@@ -111,12 +110,9 @@ def any_inside(*patterns: str) -> Callable[[str], object] | None:
     return re.compile("|".join(f"(?:{each})" for each in patterns)).match if all(patterns) else None
 
 
-def fits(dialect: Dialect, ahead: str) -> bool:
-    """Whether what follows an opener is what the dialect has there."""
-    if not dialect.inside:
-        return True
-    pattern = _COMPILED.setdefault(dialect.inside, re.compile(dialect.inside))
-    return pattern.match(ahead) is not None
+def inside_of(dialect: Dialect) -> Callable[[str], object] | None:
+    """A matcher of what the dialect has behind an opener; None if it takes anything."""
+    return any_inside(dialect.inside)
 
 
-__all__ = ["THINK", "Dialect", "Read", "any_inside", "fits", "is_special", "json_in", "marks", "skip_closer"]
+__all__ = ["THINK", "Dialect", "Read", "any_inside", "inside_of", "is_special", "json_in", "marks", "skip_closer"]

@@ -6,8 +6,9 @@ Nothing is read unless the wanted mark is there, so that everything else stays t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final, cast
 
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Marks, Scanner, Steps, marks
@@ -23,20 +24,27 @@ MAX_GAP: Final = 512
 def ahead(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[tuple[str | None, int]]:
     """Which of the options follows white space, and where it ends: empty where the text ends, which may be inside an
     option; None for anything else."""
-    listed = tuple(options)
+    listed = options if type(options) is tuple else tuple(options)
+    match = _behind(listed, spaces)
     gap = 0
     while True:
-        found = spaces.match(scanner.text, scanner.at + gap)
-        gap = found.end() - scanner.at if found is not None else gap
+        found = match(scanner.text, scanner.at + gap)
+        gap = found.start(1) - scanner.at
+        if found[1]:
+            return found[1], found.end() - scanner.at
         start = scanner.at + gap
-        if scanner.text.startswith(listed, start):
-            option = next(each for each in listed if scanner.text.startswith(each, start))
-            return option, gap + len(option)
         rest = scanner.text[start : start + _MAX_OPTION]
-        may_follow = gap <= MAX_GAP and _may_become(rest, listed, spaces)
+        may_follow = gap <= MAX_GAP and len(rest) < _MAX_OPTION and _may_become(rest, listed, spaces)
         if scanner.is_over or not may_follow:
             return ("" if scanner.is_over and (not rest or may_follow) else None), gap
         yield from scanner.more()
+
+
+@lru_cache(maxsize=4096)
+def _behind(options: tuple[str, ...], spaces: re.Pattern[str]) -> Callable[[str, int], re.Match[str]]:
+    """A matcher of white space, with the first of the options that follows as its group; empty if none does."""
+    pattern = re.compile(f"{spaces.pattern}({'|'.join((*map(re.escape, options), ''))})")
+    return cast("Callable[[str, int], re.Match[str]]", pattern.match)  # its group may be empty
 
 
 def _may_become(rest: str, options: tuple[str, ...], spaces: re.Pattern[str]) -> bool:

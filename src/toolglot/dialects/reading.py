@@ -30,6 +30,8 @@ Thinker = Callable[[tuple[str, ...]], Steps[str | None]]
 """Reads thinking up to one of some closers."""
 
 MAX_NAME: Final = 256
+MAX_CALLS: Final = 1_024
+"""Calls of one text. More are text."""
 _IS_NAME: Final = re.compile(r"(?=.*\w)\S+").fullmatch
 """Letters or digits, and no white space: three dots are not a name."""
 _IS_IDENTIFIER: Final = re.compile(r"[^\W\d][\w.:/\-]*+").fullmatch
@@ -61,7 +63,7 @@ class DialectReader:
         """Whether a name can be that of a tool."""
         if not name or len(name) > MAX_NAME or not _IS_NAME(name):
             return False
-        if self.scanner.size_since_mark() > self.limit:
+        if self.scanner.size_since_mark() > self.limit or self._number >= MAX_CALLS:
             return False
         if name in self.tools:
             return True

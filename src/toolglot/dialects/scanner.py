@@ -80,11 +80,13 @@ def marks(*written: str) -> Marks:
 class Scanner:
     """The text so far, and how far it was read."""
 
-    __slots__ = ("_kept", "_kept_size", "_mark", "at", "is_over", "passes", "sink", "text")
+    __slots__ = ("_kept", "_kept_size", "_mark", "at", "fed", "is_over", "passes", "sink", "text")
 
     def __init__(self) -> None:
         self.text: str = ""
         self.at: int = 0
+        self.fed: int = 0
+        """Characters that came so far."""
         self.is_over: bool = False
         """Whether the text is complete."""
         self._mark: int | None = None
@@ -103,6 +105,7 @@ class Scanner:
     def push(self, piece: str) -> None:
         """More text. What was read and is not marked is forgotten."""
         self.passes = None
+        self.fed += len(piece)
         at = self.at
         if self._mark is not None:
             self._kept.append(self.text[self._mark : at])
@@ -110,6 +113,11 @@ class Scanner:
             self._mark = 0
         self.text = self.text[at:] + piece if at < len(self.text) else piece
         self.at = 0
+
+    @property
+    def position(self) -> int:
+        """Characters of the text that were read."""
+        return self.fed - len(self.text) + self.at
 
     # --- marking ------------------------------------------------------------------------------------
 

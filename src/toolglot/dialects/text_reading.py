@@ -7,15 +7,16 @@ generator, so an unfinished text is freed together with its stream.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable
-from typing import Final
+from collections.abc import Callable, Generator, Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple, cast
 from weakref import WeakMethod
 
-from toolglot.dialects.dialect import THINK, Dialect, any_inside, fits, is_special
+from toolglot.dialects.dialect import THINK, Dialect, any_inside, inside_of, is_special
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import OUTCOMES, DialectReader, Outcome, Schemas
 from toolglot.dialects.registry import own_dialects
-from toolglot.dialects.scanner import Sink, Steps, discard, marks
+from toolglot.dialects.scanner import Marks, Sink, Steps, discard, marks
 from toolglot.errors import InputError, quote
 
 AHEAD: Final = 64
@@ -25,6 +26,11 @@ MAX_GUESS: Final = 4096
 characters of anything that are read again if it is not a call."""
 MAX_WAIT: Final = 256 * 1024
 """The same for text that has marks of its own."""
+ATTEMPT: Final = 64
+"""Characters that looking for a call is worth, if there is none. In a text of openers most of them are text unread: the
+work grows with the characters, whatever the text is."""
+MAX_SPENT: Final = 256 * ATTEMPT
+"""How far that may be ahead of the characters that were read."""
 MAX_DRAFT: Final = 256 * 1024
 """Characters of a thought that are held back after what looks like a call. Anything longer is a thought."""
 _TICK: Final = "`"
@@ -42,6 +48,41 @@ _IS_MARK: Final = re.compile(r"[^\w\s`]\S{2}").match
 """What a mark that no thought has begins with."""
 _IN_SENTENCE: Final = re.compile(r"[\w,;] \Z|[\"'(“]\Z")
 _SENTENCE_GOES_ON: Final = frozenset(" .,;:!?)\"'”")
+
+
+class _Opener(NamedTuple):
+    """What is known of an opener."""
+
+    dialects: tuple[tuple[Dialect, Callable[[str], object] | None], ...]
+    """Each with a matcher of what follows."""
+    is_marked: bool
+    """Whether no ordinary text has it."""
+    is_closer: bool
+    closers: tuple[str, ...]
+    """What ends its section."""
+    openers: tuple[str, ...]
+    """What else may be in a section without calls."""
+    run: Callable[[str, int], re.Match[str]]
+    """Matches some of these, with the white space around them."""
+
+    def may_be_empty(self, text: str, at: int) -> bool:
+        """Whether the section may hold only marks, as far as the text is known."""
+        end = self.run(text, at).end()
+        return len(text) - end < AHEAD or text.startswith(self.closers, end)
+
+
+@lru_cache(maxsize=1024)
+def _is_marked(opener: str) -> bool:
+    """Whether no ordinary text has an opener."""
+    return _IS_MARK(opener) is not None
+
+
+@lru_cache(maxsize=1024)
+def _run_of(openers: tuple[str, ...]) -> Callable[[str, int], re.Match[str]]:
+    """A matcher of some openers, with the white space around them."""
+    listed = "|".join(map(re.escape, openers)) or "(?!)"
+    pattern = re.compile(rf"(?:\s*+(?:{listed})){{0,{_MAX_EMPTY}}}+\s*+")
+    return cast("Callable[[str, int], re.Match[str]]", pattern.match)
 
 
 class TextReading:
@@ -81,8 +122,19 @@ class TextReading:
         self._code_marks = (_TICK, _TILDES) if self._is_auto else ()
         own = own_dialects(self._dialects, model) if self._is_auto else self._dialects
         self._thought_ends = tuple(dict.fromkeys(end for each in own for end in each.thought_ends))
+        self._skipped = {mark: inside for mark, inside in self._inside.items() if mark not in self._code_marks}
         self._call_marks = _call_marks(self._dialects)
         self._closers = {each.name: self._dropped_closers(each) for each in self._dialects}
+        self._line_openers = [opener[1:] for opener in self._openers if opener.startswith("\n")]
+        self._thoughts: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[str, ...], set[str], Marks]] = {}
+        self._facts: dict[str, _Opener] = {}
+        """What is known of the openers that were found."""
+        self._fenced: dict[str, dict[str, str]] = {}
+        """Openers that begin with a fence, by the fence and by what comes after it."""
+        self._spent = {True: 0, False: 0}
+        """What looking for calls took so far: behind marks that no ordinary text has, and behind others."""
+        self._no_calls: set[str] = set()
+        """Openers of what was not a call."""
         self._refused: set[str] = set()
         """Closers of what was not a call: they stay text."""
         stray = [closer for closers in self._closers.values() for closer in closers]
@@ -110,6 +162,7 @@ class TextReading:
             yield from self._candidate(opener, "")
         yield from self._line_start()
         while True:
+            self._skip_no_calls()
             found = yield from scanner.until(self._marks, output.add_text)
             if found is None:
                 return
@@ -142,6 +195,29 @@ class TextReading:
         looked_for = self._inside[opener]
         return looked_for is not None and len(ahead) == AHEAD and looked_for(ahead) is None
 
+    def _skip_no_calls(self) -> None:
+        """Pass on the text up to the first mark that may mean something. A text may consist of openers alone, so that
+        each must cost next to nothing.
+        """
+        scanner, spent, find = self.scanner, self._spent, self._marks.find
+        text, at = scanner.text, scanner.at
+        start, last, enough = at, len(text) - AHEAD, scanner.fed - len(text) + MAX_SPENT
+        is_spent, insides, refused = max(spent.values()) > enough + at, self._skipped, self._no_calls
+        while (found := find(text, at)) is not None:
+            opener, end = found[0], found.end()
+            if opener not in insides:
+                break
+            if not is_spent or spent[_is_marked(opener)] <= enough + end:
+                looked_for = insides[opener]
+                if looked_for is None or end > last or looked_for(text[end : end + AHEAD]) is not None:
+                    break
+            if opener not in refused:
+                self._refuse(opener)
+            at = found.start() + 1 if opener[0] == "\n" else end
+        if at > start:
+            self.output.add_text(text[start:at])
+            scanner.at = at
+
     def _read_thought(self, *closers: str) -> Steps[None]:
         yield from self._think_until(closers)
         self.output.end_thinking()
@@ -150,10 +226,7 @@ class TextReading:
         """Write thinking up to one of the closers, which is read, or up to a call if there is none. Returns the closer;
         empty for a call, None for neither."""
         scanner, add_thinking = self.scanner, self.output.add_thinking
-        ends = self._ends_of_thought(closers)
-        stops = (*closers, *ends)
-        calls = [mark for mark in self._call_marks if not mark.startswith(stops)]
-        wanted = marks(*stops, *calls, *self._code_marks)
+        ends, stops, calls, wanted = self._marks_of_thought(closers)
         is_unclosed = False
         while True:
             found = yield from scanner.until(wanted, add_thinking)
@@ -175,6 +248,16 @@ class TextReading:
                 return ""
             if found != "":
                 return found
+
+    def _marks_of_thought(self, closers: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...], set[str], Marks]:
+        """What ends a thought besides its closers, both, the marks of calls in it, and all that is looked for."""
+        found = self._thoughts.get(closers)
+        if found is None:
+            ends = self._ends_of_thought(closers)
+            stops = (*closers, *ends)
+            calls = [mark for mark in self._call_marks if not mark.startswith(stops)]
+            found = self._thoughts[closers] = (ends, stops, set(calls), marks(*stops, *calls, *self._code_marks))
+        return found
 
     def _ends_of_thought(self, closers: tuple[str, ...]) -> tuple[str, ...]:
         """Openers that end a thought with these closers: those of the model's own dialect, or of the only dialect with
@@ -214,7 +297,7 @@ class TextReading:
 
     def _line_start(self) -> Steps[None]:
         """Openers that count only at the start of a line also count at the start of the text, and after a thought."""
-        at_start = [opener[1:] for opener in self._openers if opener.startswith("\n")]
+        at_start = self._line_openers
         found = (yield from self.scanner.one_of(at_start)) if at_start else None
         if found is not None:
             yield from self._candidate(f"\n{found}", found)
@@ -223,14 +306,14 @@ class TextReading:
         """Read code, from behind its first mark: it is text, whatever it holds. Returns the stop that was read before
         the code ended, if any."""
         scanner = self.scanner
-        is_line_start = self._is_line_start()
+        is_text = mark == _TILDES and not (stops or self._is_line_start())
         ticks = mark + (yield from scanner.while_in(_TICKS[mark[0]], _MAX_TICKS))
-        if mark == _TILDES and not (is_line_start or stops):
+        if is_text:
             emit(ticks)
             return None
         is_emitted = False
         if len(ticks) == _MIN_FENCE and not stops:
-            fenced = {opener.removeprefix(ticks): opener for opener in self._openers if opener.startswith(ticks)}
+            fenced = self._fenced_openers(ticks)
             word = (yield from scanner.one_of(fenced)) if fenced else None
             if word is not None:
                 if (yield from self._candidate(fenced[word], fenced[word])):
@@ -246,6 +329,13 @@ class TextReading:
         if found == "\n" and len(ticks) >= _MIN_FENCE:
             return (yield from self._fenced_lines(ticks, emit, stops))
         return None
+
+    def _fenced_openers(self, ticks: str) -> dict[str, str]:
+        found = self._fenced.get(ticks)
+        if found is None:
+            found = {opener.removeprefix(ticks): opener for opener in self._openers if opener.startswith(ticks)}
+            self._fenced[ticks] = found
+        return found
 
     def _fenced_lines(self, ticks: str, emit: Sink, stops: tuple[str, ...]) -> Steps[str | None]:
         """The lines of a fence, up to one that holds nothing but its end."""
@@ -276,19 +366,26 @@ class TextReading:
         opener that counts only at the start of a line may begin with another."""
         reader, scanner = self._reader, self.scanner
         begins = len(shown) if opener.startswith("\n") else 0
+        facts, spent = self._facts_of(opener), self._spent
+        if spent[facts.is_marked] > scanner.position + MAX_SPENT:
+            self._refuse(opener)
+            scanner.at -= begins
+            if not begins:
+                (emit or self.output.add_text)(shown)
+            return False
+        spent[facts.is_marked] += ATTEMPT
         scanner.at -= begins
         scanner.mark()
         scanner.at += begins
-        closes = any(opener in each.closers for each in self._openers[opener])
-        reader.is_mentioned = yield from self._is_mentioned(is_closer=closes)
+        reader.is_mentioned = yield from self._is_mentioned(is_closer=facts.is_closer)
         dialect: Dialect | None = None
         outcome: Outcome = "none"
         is_weak = False
-        if not (reader.is_mentioned or opener in self._refused) and (yield from self._is_empty_section(opener, begins)):
+        if not (reader.is_mentioned or opener in self._refused) and (yield from self._is_empty_section(facts, begins)):
             scanner.unmark()
             self.dropped.append(opener)
             return True
-        for dialect in (yield from self._matching_dialects(opener)):
+        for dialect in (yield from self._matching_dialects(facts)):
             if outcome == "none" and scanner.size_since_mark() > begins:  # not what the dialect before took it for
                 scanner.go_back()
                 scanner.mark()
@@ -304,41 +401,63 @@ class TextReading:
             outcome = "none"  # a mark without meaning, as a word of a sentence, or of what was not a call
         if dialect is None or outcome in ("none", "unfinished"):
             self._refuse(opener)
-            self._emit_as_text("" if begins else shown, reader.limit, emit or self.output.add_text)
+            self._emit_as_text(
+                "" if begins else shown, reader.limit, emit or self.output.add_text, is_marked=facts.is_marked
+            )
             return False
         if outcome == "passed" and scanner.is_marked:
             self.dropped.append(opener)
         scanner.unmark()
         if outcome != "passed":
+            spent[facts.is_marked] -= ATTEMPT
             self.is_marked = self.is_marked if self.found else not is_weak
             self.found.append(dialect.name)
         return True
 
     def _refuse(self, opener: str) -> None:
         """What the opener begins is not a call: its closers are text too."""
+        if opener in self._no_calls:
+            return
+        self._no_calls.add(opener)
         self._refused.update(closer for each in self._openers[opener] for closer in self._closers[each.name])
 
     def _dropped_closers(self, dialect: Dialect) -> tuple[str, ...]:
         return tuple(each for each in dialect.closers if is_special(each) or not self._is_auto)
 
-    def _is_empty_section(self, opener: str, begins: int) -> Steps[bool]:
+    def _facts_of(self, opener: str) -> _Opener:
+        facts = self._facts.get(opener)
+        if facts is not None:
+            return facts
+        found = self._openers[opener]
+        closers = dict.fromkeys(each for own in found for each in self._closers[own.name])
+        others = (each for own in found for each in own.openers if each not in closers and _IS_MARK(each))
+        openers = tuple(dict.fromkeys(others))
+        made = self._facts[opener] = _Opener(
+            dialects=tuple((each, inside_of(each)) for each in found),
+            is_marked=_is_marked(opener),
+            is_closer=any(opener in each.closers for each in found),
+            closers=tuple(closers),
+            openers=openers,
+            run=_run_of(openers),
+        )
+        return made
+
+    def _is_empty_section(self, facts: _Opener, begins: int) -> Steps[bool]:
         """Read the rest of a section that holds only marks; if it holds more, nothing is read."""
-        closers = tuple(dict.fromkeys(each for own in self._openers[opener] for each in self._closers[own.name]))
-        if not closers:
+        scanner, closers, openers = self.scanner, facts.closers, facts.openers
+        if not closers or not facts.may_be_empty(scanner.text, scanner.at):
             return False
-        scanner = self.scanner
-        openers = [
-            each for own in self._openers[opener] for each in own.openers if each not in closers and _IS_MARK(each)
-        ]
-        is_closed = False
+        start, is_closed = scanner.size_since_mark(), False
         for _ in range(_MAX_EMPTY):
             found = yield from next_of(scanner, (*closers, *openers))
             if found in closers:
-                openers, is_closed = [], True
+                openers, is_closed = (), True
             elif not found:
                 break
         if is_closed:
             return True
+        if scanner.size_since_mark() == start:
+            return False
         scanner.go_back()
         scanner.mark()
         scanner.at += begins
@@ -352,14 +471,13 @@ class TextReading:
         yield from scanner.need(1)
         return scanner.text[scanner.at : scanner.at + 1] in _SENTENCE_GOES_ON
 
-    def _matching_dialects(self, opener: str) -> Steps[list[Dialect]]:
+    def _matching_dialects(self, facts: _Opener) -> Steps[list[Dialect]]:
         """The dialects whose calls look like what follows."""
-        candidates = self._openers[opener]
         scanner = self.scanner
-        if any(each.inside for each in candidates):
+        if any(inside is not None for _, inside in facts.dialects):
             yield from scanner.need(AHEAD)
         ahead = scanner.text[scanner.at : scanner.at + AHEAD]
-        return [each for each in candidates if fits(each, ahead)]
+        return [each for each, inside in facts.dialects if inside is None or inside(ahead) is not None]
 
     def _attempt(self, dialect: Dialect, opener: str) -> Steps[Outcome]:
         """Let a dialect read, as long as what it read can be kept."""
@@ -376,7 +494,7 @@ class TextReading:
                 return "none"
             yield
 
-    def _emit_as_text(self, opener: str, limit: int, emit: Sink) -> None:
+    def _emit_as_text(self, opener: str, limit: int, emit: Sink, *, is_marked: bool) -> None:
         """Emit what was read as text. A mark inside it may still begin a call, unless it is too long to be read again.
 
         What is too long is text up to the limit, wherever the piece ended that exceeded it.
@@ -392,6 +510,7 @@ class TextReading:
             scanner.unmark()
             scanner.put_back(kept[length:])
         else:
+            self._spent[is_marked] += size
             scanner.go_back()
 
 

@@ -111,6 +111,7 @@ class TextToolStream:
         scanner, output = self._scanner, self._output
         passes = scanner.passes
         if passes is not None and passes(text):
+            scanner.fed += len(text)
             scanner.sink(text)
         elif text and self._is_over:
             raise InputError("this text is finished", path="text", hint="a new TextToolStream for each text")

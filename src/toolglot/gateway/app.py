@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -34,7 +34,6 @@ from toolglot.gateway.endpoints.background import BackgroundRuns
 from toolglot.gateway.endpoints.embeddings import EmbeddingCall
 from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
-from toolglot.gateway.endpoints.inspector import InspectorEndpoints, InspectorParts, placed_later
 from toolglot.gateway.endpoints.openapi import OPEN
 from toolglot.gateway.endpoints.pass_through import PassThrough
 from toolglot.gateway.endpoints.response_socket import ResponseSockets
@@ -89,6 +88,9 @@ from toolglot.translate.requests import ConvertedError, error_for
 from toolglot.upstream.routing.load_balancing import Rotation
 from toolglot.upstream.routing.no_route import NoRouteError
 from toolglot.upstream.routing.router import Router
+
+if TYPE_CHECKING:
+    from toolglot.gateway.endpoints.inspector import InspectorEndpoints
 
 INTERNAL: Final = Failure("server", "internal error of the gateway; its log has the reason", 500)
 EXHAUSTED: Final = Failure(
@@ -284,12 +286,7 @@ class Gateway:
         self.request_log.inspector = services.config.inspector
         self.request_log.mask_secrets = self._secrets.mask
         self._information = InformationEndpoints(services, self.request_log, self.worker_links)
-        self._inspector = InspectorEndpoints(
-            services,
-            self.request_log,
-            InspectorParts(self.kept, self.feed, self.fleet, self._kept, self.serve),
-            self.worker_links,
-        )
+        self._inspector = None
         self._pass_through = PassThrough(services)
 
     async def reload(self, config: Config) -> None:
@@ -547,7 +544,6 @@ class Gateway:
 
     async def _serve_endpoint(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
         assert self._services is not None and self._information is not None  # noqa: S101, PT018 - started
-        assert self._inspector is not None  # noqa: S101 - started
         if endpoint.action in ("generate", "compact"):
             await ModelRequest(self._services, endpoint, request, record).run()
         elif endpoint.action == "embed":
@@ -555,7 +551,7 @@ class Gateway:
         elif endpoint.action == "metrics":
             await self._show_metrics(self._services.vault, request, record)
         elif endpoint.action.startswith(INSPECTOR):
-            await self._inspector.run(endpoint, request, record)
+            await self._inspector_of(self._services).run(endpoint, request, record)
         elif endpoint.action == "ready" and self.shutdown.is_draining:
             record.response.complete(503)
             await request.channel.respond(503, {"x-toolglot-request": record.id}, b'{"status":"draining"}')
@@ -593,11 +589,25 @@ class Gateway:
         self.feed.drop(ids, client)
         self._memory.forget(client)
 
+    def _inspector_of(self, services: Services) -> InspectorEndpoints:
+        """The inspector, which is imported when somebody looks: it takes as long as half of the gateway."""
+        if self._inspector is None:
+            from toolglot.gateway.endpoints.inspector import InspectorEndpoints, InspectorParts  # noqa: PLC0415
+
+            parts = InspectorParts(self.kept, self.feed, self.fleet, self._kept, self.serve)
+            self._inspector = InspectorEndpoints(services, self.request_log, parts, self.worker_links)
+        return self._inspector
+
     def _place(self, record: RequestRecord) -> None:
         """Find the conversation of a request that ended, for those who watch."""
-        task = asyncio.create_task(placed_later(self.kept, self.feed, record))
+        task = asyncio.create_task(self._show_placed(record))
         self._placing.add(task)
         task.add_done_callback(self._placing.discard)
+
+    async def _show_placed(self, record: RequestRecord) -> None:
+        """Show the row of a request that ended once more, with its conversation."""
+        row = await asyncio.shield(self.kept.placed_row(record))
+        self.feed.show(row, record.request.client)
 
     # --- metrics ------------------------------------------------------------------------------------
 

@@ -10,15 +10,23 @@ is signed, and checked when it comes back. Streams are native. Faults can be inj
 `protocols/` has one file for each protocol.
 
 Law: the same requests get the same replies, except for the time in them.
+
+A gateway rarely simulates, so the modules are imported on first use.
 """
 
-from toolglot.simulator.app import RecordedRequest, Simulator
-from toolglot.simulator.providers import PROVIDERS, url_of
-from toolglot.simulator.replies.faults import FAULTS, Fault, read_fault
-from toolglot.simulator.scripts.script import CallSpec, ReplySpec, Script, ScriptRule, When
-from toolglot.simulator.scripts.script_reading import read_script, script_of
-from toolglot.simulator.serving import Server, serve
-from toolglot.simulator.upstreams import upstreams
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from toolglot.simulator.app import RecordedRequest, Simulator
+    from toolglot.simulator.providers import PROVIDERS, url_of
+    from toolglot.simulator.replies.faults import FAULTS, Fault, read_fault
+    from toolglot.simulator.scripts.script import CallSpec, ReplySpec, Script, ScriptRule, When
+    from toolglot.simulator.scripts.script_reading import read_script, script_of
+    from toolglot.simulator.serving import Server, serve
+    from toolglot.simulator.upstreams import upstreams
 
 __all__ = [
     "FAULTS",
@@ -39,3 +47,35 @@ __all__ = [
     "upstreams",
     "url_of",
 ]
+
+_MODULES: Final = {
+    "RecordedRequest": "app",
+    "Simulator": "app",
+    "PROVIDERS": "providers",
+    "url_of": "providers",
+    "FAULTS": "replies.faults",
+    "Fault": "replies.faults",
+    "read_fault": "replies.faults",
+    "CallSpec": "scripts.script",
+    "ReplySpec": "scripts.script",
+    "Script": "scripts.script",
+    "ScriptRule": "scripts.script",
+    "When": "scripts.script",
+    "read_script": "scripts.script_reading",
+    "script_of": "scripts.script_reading",
+    "Server": "serving",
+    "serve": "serving",
+    "upstreams": "upstreams",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

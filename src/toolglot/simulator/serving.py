@@ -11,14 +11,15 @@ import importlib
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from toolglot import profiles
 from toolglot.errors import InputError, how_to_install, quote, unknown_name
-from toolglot.simulator.app import RecordedRequest, Simulator
-from toolglot.simulator.providers import PROVIDERS, url_of
-from toolglot.simulator.replies.faults import FaultSpec
-from toolglot.simulator.scripts.script_reading import ScriptSource
+
+if TYPE_CHECKING:
+    from toolglot.simulator.app import RecordedRequest, Simulator
+    from toolglot.simulator.replies.faults import FaultSpec
+    from toolglot.simulator.scripts.script_reading import ScriptSource
 
 LOOPBACK: Final = "127.0.0.1"
 _MAX_PORT: Final = 65_535
@@ -36,6 +37,8 @@ class Server:
 
     def url(self, provider: str) -> str:
         """The base URL for the SDK of a provider."""
+        from toolglot.simulator.providers import PROVIDERS, url_of  # noqa: PLC0415 - a gateway only listens
+
         name = profiles.resolve(provider)
         if name not in PROVIDERS:
             raise unknown_name("provider", provider, PROVIDERS)
@@ -110,6 +113,8 @@ def _not_listening(host: str, port: int, error: OSError | ValueError) -> InputEr
 @contextlib.contextmanager
 def serve(simulator: Simulator | ScriptSource | None = None, *, port: int = 0) -> Iterator[Server]:
     """A simulator, or one with this script, on loopback in a thread, as long as the block lasts."""
+    from toolglot.simulator.app import Simulator  # noqa: PLC0415 - as above
+
     app = simulator if isinstance(simulator, Simulator) else Simulator(simulator)
     server = server_of(app)
     with listen(port) as sock:

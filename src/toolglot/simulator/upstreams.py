@@ -6,13 +6,14 @@ async with Session(model="anthropic/claude-opus-5", models=models) as session: .
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from toolglot.simulator.app import Simulator
-from toolglot.simulator.providers import PROVIDERS, url_of
 from toolglot.upstream import PROVIDERS as REAL_PROVIDERS
 from toolglot.upstream import AsgiTransport, Upstream
 from toolglot.upstream.routing.model_names import SimulatedNames
+
+if TYPE_CHECKING:
+    from toolglot.simulator.app import Simulator
 
 PREFACE: Final = "[simulated by toolglot, not a real model] "
 """How replies of the default script begin."""
@@ -23,18 +24,30 @@ _SIGNED: Final = "aws"
 _ALIASES: Final = {"azure": "openai", "openai_responses": "openai", "vertex": "gemini"}
 """Providers that the simulator serves under the name of another."""
 
-SIMULATED_NAMES: Final = SimulatedNames({name: provider.models for name, provider in PROVIDERS.items()}, _ALIASES)
+
+def _models() -> dict[str, tuple[str, ...]]:
+    from toolglot.simulator.providers import PROVIDERS  # noqa: PLC0415 - few need it
+
+    return {name: provider.models for name, provider in PROVIDERS.items()}
+
+
+SIMULATED_NAMES: Final = SimulatedNames(_models, _ALIASES)
 """The models that the simulator serves, for routing."""
 
 
 def marked_simulator() -> Simulator:
     """A simulator without a script, for agents that really run tools: its replies say that they are simulated, and it
     calls no tool that the prompt is not about."""
+    from toolglot.simulator.app import Simulator  # noqa: PLC0415 - few need it
+
     return Simulator({"calls_unasked": False, "preface": PREFACE})
 
 
 def upstreams(simulator: Simulator | None = None) -> dict[str, Upstream]:
     """All simulated providers as upstreams, by name. Without a simulator, they share a new one without a script."""
+    from toolglot.simulator.app import Simulator  # noqa: PLC0415 - as above
+    from toolglot.simulator.providers import PROVIDERS  # noqa: PLC0415 - as above
+
     make = SimulatedUpstreams(simulator if simulator is not None else Simulator())
     return {name: make(name) for name in PROVIDERS if name in REAL_PROVIDERS}
 
@@ -47,6 +60,8 @@ class SimulatedUpstreams:
         self._transport: AsgiTransport | None = None
 
     def __call__(self, name: str) -> Upstream:
+        from toolglot.simulator.providers import url_of  # noqa: PLC0415 - few need it
+
         if self._transport is None or self._transport.is_closed:
             self._simulator = self._simulator or marked_simulator()
             self._transport = AsgiTransport(self._simulator)

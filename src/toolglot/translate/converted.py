@@ -51,6 +51,10 @@ class Converted:
             self._data = self._encode()
         return self._data
 
+    def drop_body(self) -> None:
+        """Forget the body: it was sent. What undoes names and ids in the reply stays."""
+        self._body, self._data = {}, b""
+
     def _encode(self) -> bytes:
         return encode_body(self.body)
 

@@ -249,6 +249,10 @@ class ClientRequests:
             return None
         return found[0].known.values + count_marks(new[0])
 
+    def drop_body(self) -> None:
+        """Forget the body that was compared last."""
+        self._found = self.memo = None
+
     def note_plain(self) -> None:
         """Note that the request was rendered without any change of its turns."""
         if self._kept is not None:

@@ -121,6 +121,10 @@ class ConvertedRequest(Converted):
         self.head: ReplyHead | None = None
         """What the reply says before the provider's own words."""
 
+    def drop_body(self) -> None:
+        super().drop_body()
+        self._written = self._make_body = None
+
     @property
     def body(self) -> Fields:
         """The request as an object."""
@@ -330,6 +334,10 @@ class ReceivedRequest:
     def is_as_written(self) -> bool:
         """Whether nothing had to be changed to read the body."""
         return not self._reading and not self._fixes
+
+    def drop_body(self) -> None:
+        """Forget the body: it will not be rendered again. The conversation stays."""
+        self.fields, self._body, self._memo = {}, b"", None
 
     @property
     def original(self) -> Conversation:

@@ -27,7 +27,7 @@ from toolglot import jsontext
 from toolglot.cli.files import json_layout
 from toolglot.cli.files.session_requests import SessionRequest, in_database, session_request
 from toolglot.conversation.captures import captured_request, read_captured
-from toolglot.errors import InputError, JSONError, quote
+from toolglot.errors import InputError, JSONError, LimitError, quote
 from toolglot.limits import DEFAULT_LIMITS
 
 STDIN: Final = "-"
@@ -72,7 +72,7 @@ class Record(Struct, frozen=True, kw_only=True):
         """Parse the body. The path of an error is the position in the file."""
         captured_request(self.data, self.where)  # raises for a capture that has no request
         try:
-            value = jsontext.parse(self.data).value
+            value = _value_of(self.data)
         except JSONError as error:
             raise located_error(error, self.text, self.file, first_line=self.line, hint=_ONE_OBJECT) from None
         except InputError as error:
@@ -136,7 +136,7 @@ def read_whole(name: str, max_bytes: int, *, hint: str) -> bytes:
 
 
 def compact(body: Any) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+    return jsontext.compact(body).encode(errors="replace") + b"\n"
 
 
 def pretty(body: Any) -> bytes:
@@ -263,11 +263,26 @@ def _first_line(stream: BinaryIO) -> tuple[bytes, bytes]:
         blank += line
 
 
+def _value_of(data: bytes) -> Any:
+    """The value of a JSON text. The fast parser reads what it can; the careful one fixes or explains the rest."""
+    try:
+        return jsontext.parse_plain(data)
+    except LimitError:
+        raise
+    except (ValueError, RecursionError):
+        return jsontext.parse(data).value
+
+
+class _Object(Struct):
+    """Any object, of which nothing is read."""
+
+
 def _is_object(line: bytes) -> bool:
     try:
-        return isinstance(msgspec.json.decode(line.removeprefix(_BOM)), dict)
+        msgspec.json.decode(line.removeprefix(_BOM), type=_Object)
     except (ValueError, RecursionError):
         return False
+    return True
 
 
 def _lines(

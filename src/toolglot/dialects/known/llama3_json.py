@@ -49,7 +49,7 @@ def _next(reader: DialectReader) -> Steps[str | None]:
 LLAMA3_JSON = Dialect(
     name="llama3_json",
     openers=("{", TAG),
-    inside=rf"\s*(?:[\[{{]\s*)*+{BARE_KEY}|[^\W\d]\w*+\.call\(",
+    inside=rf"\s*(?:[\[{{]\s*){{0,3}}+{BARE_KEY}|[^\W\d]\w*+\.call\(",
     read=_read,
     models=("*llama-3*", "*llama3*"),
     is_weak=True,

@@ -20,7 +20,9 @@ End = Literal["whole", "broken", "open"]
 """A value is whole, holds something that is not JSON, or the text ended inside it."""
 
 _OUTSIDE: Final = re.compile(r"""["{}\[\]]|[^\s\w,:.+\-"{}\[\]]""")
-_INSIDE: Final = re.compile(r'["\\\x00-\x1f]')
+_INSIDE: Final = re.compile(r'["\\]|[\x00-\x1f]+')
+_NO_CONTROL: Final = re.compile(r"[^\x00-\x1f]")
+_ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x20)}
 _PASSES_OUTSIDE: Final = re.compile(r"[\s\w,:.+\-]*").fullmatch
 _PASSES_INSIDE: Final = re.compile(r'(?:[^"\\\x00-\x1f]++|\\.)*+', re.DOTALL).fullmatch
 _SCALAR: Final = re.compile(r"[^\s,}\]<>|{\[\"]+")
@@ -45,8 +47,8 @@ def pass_value(scanner: Scanner, sink: Sink) -> Steps[End]:
         if scanner.at > start:
             sink(scanner.text[start : scanner.at])
         if end == "control":
-            sink(_escape_controls(scanner.text[scanner.at]))
-            scanner.at += 1
+            start, scanner.at = scanner.at, _end_of_controls(scanner.text, scanner.at)
+            sink(scanner.text[start : scanner.at].translate(_ESCAPES))
             continue
         if end != "open" or scanner.is_over:
             return end
@@ -79,7 +81,7 @@ def repair_json(written: str) -> str:
         pieces.append(written[start:end_at])
         if end != "control":
             return "".join((*pieces, written[end_at:]))
-        pieces.append(_escape_controls(written[end_at]))
+        pieces.append(written[end_at].translate(_ESCAPES))
         start = end_at + 1
 
 
@@ -132,6 +134,11 @@ class _Run:
         return "open" if self._in_string else "broken"
 
 
+def _end_of_controls(text: str, start: int) -> int:
+    found = _NO_CONTROL.search(text, start)
+    return found.start() if found is not None else len(text)
+
+
 def read_string(scanner: Scanner, max_length: int = MAX_WORD) -> Steps[str | None]:
     """The string that begins here; None if there is none, it is too long or has no end."""
     pieces: list[str] = []
@@ -156,10 +163,6 @@ def unescape(written: str) -> str | None:
         return msgspec.json.decode(written, type=str)
     except ValueError:
         return None
-
-
-def _escape_controls(written: str) -> str:
-    return re.sub(r"[\x00-\x1f]", lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 json_string: Final = json.encoder.encode_basestring

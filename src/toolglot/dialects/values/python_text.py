@@ -29,6 +29,10 @@ _NEXT_ARGUMENT: Final = re.compile(r"\s*+,\s*+(?:[^\W\d]\w*+\s*+=|\*\*)")
 _CALL_OVER: Final = re.compile(r"\s*+\)\s*+(?:\]|\Z|[,;]\s*+[^\W\d][\w.\-/:]*+\s*+\()|\s*+\)[ \t]*+\n|\s*+\Z")
 _OPERATED: Final = re.compile(r"\s*+[+%*]\s*+[\"'\w(]|\.\w++\(")
 _GLUED: Final = re.compile(r"\s++(?=[\"'])")
+_ROWS: Final = {mark: re.compile(f"{mark}+(?={mark}{mark})") for mark in ("'", '"')}
+MAX_ROW: Final = 4096
+_MAY_END: Final = "),.+%*"
+"""What may be behind the end of a string."""
 _SIMPLE: Final = {
     "n": "\\n",
     "t": "\\t",
@@ -221,12 +225,15 @@ class _Values:
                 if not (yield from self._escape(sink, raw=raw)):
                     return "open"
                 continue
+            if has_inner and len(mark) == 1 and self._is_plainly_inside():
+                add_text(mark + self._quotes_inside(mark))
+                continue
             ending = yield from self._ending(mark, has_inner=has_inner)
             if ending == "unclear":
                 return "broken"
             if ending == "inside":
                 has_inner = True
-                add_text(mark)
+                add_text(mark + self._quotes_inside(mark))
                 continue
             glued = _GLUED.match(self._ahead())
             if glued is None or has_inner:
@@ -243,6 +250,26 @@ class _Values:
         mark = quote * 3 if scanner.text.startswith(quote * 3, scanner.at) else quote
         scanner.at += len(mark)
         return mark
+
+    def _is_plainly_inside(self) -> bool:
+        """Whether nothing can end behind a quote, in a string with quotes in it: what `_ending` would say."""
+        text, at, firsts = self._scanner.text, self._scanner.at, self._firsts
+        if len(text) - at < _AHEAD:
+            return False
+        first, second = text[at], text[at + 1]
+        if first.isspace() or first in _MAY_END or first in firsts:
+            return False
+        return not firsts or not (second.isspace() or second in firsts)
+
+    def _quotes_inside(self, mark: str) -> str:
+        """Read the quotes of a row that are inside a string with quotes in it, as the one before them is: all but the
+        last two, since what is behind those decides."""
+        scanner = self._scanner
+        row = _ROWS[mark].match(scanner.text, scanner.at, scanner.at + MAX_ROW) if mark in _ROWS else None
+        if row is None or mark in self._firsts:
+            return ""
+        scanner.at = row.end()
+        return row[0]
 
     def _escape(self, sink: Sink, *, raw: bool) -> Steps[bool]:
         """What a backslash and what follows it mean; False if the text ends in between."""
@@ -281,13 +308,14 @@ class _Values:
         """Whether a quote is the end of its string, or one that should have been escaped."""
         if len(mark) == 3:
             return "end"
-        yield from self._look(_AHEAD if has_inner else 1)
-        if self._ahead().lstrip().startswith((".", "+", "%", "*")):
-            yield from self._look(_AHEAD)
-        if self._ends and self._ahead().lstrip().startswith(self._firsts):
-            yield from self._look(self._longest)
-        ahead = self._ahead()
-        behind = ahead.lstrip()
+        if len(ahead := self._ahead()) < _AHEAD:
+            yield from self._look(_AHEAD if has_inner else 1)
+            if self._ahead().lstrip().startswith((".", "+", "%", "*")):
+                yield from self._look(_AHEAD)
+            if self._ends and self._ahead().lstrip().startswith(self._firsts):
+                yield from self._look(self._longest)
+            ahead = self._ahead()
+        behind = ahead.lstrip() if ahead[:1].isspace() else ahead
         if self._ends and (behind.startswith(self._ends) or behind[1:].lstrip().startswith(self._ends)):
             return "end"
         if not has_inner and _OPERATED.match(ahead):

@@ -108,6 +108,8 @@ class ModelRequest:
         self._ticket: Ticket | None = None
         self._route_taken: tuple[Route, Upstream] | None = None
         """The route that was taken last, and its upstream."""
+        self._received: ReceivedRequest | None = None
+        """What is rendered for the upstream; None: nothing more is."""
         self._has_key = False
         """The client has a key, which may have limits."""
         self._store_losses: list[Entry] = []
@@ -168,6 +170,7 @@ class ModelRequest:
             return
         if await self._searcher.serve(received, upstream, route.model, entries):
             return
+        self._received = received
         exchange = await self._call.call(received, upstream, route.model, entries)
         if exchange.out.rendered.is_plain:
             self._memory.note_plain()
@@ -430,6 +433,7 @@ class ModelRequest:
                 self._record.response.begin(200)
                 kind = {"content-type": content_type, **_UNBUFFERED}
                 await self._channel.begin(200, kind | self.headers(out, exchange.response))
+                self._drop_bodies(out)
             await self._channel.write(data)
 
         pings = KeepAlive(
@@ -463,6 +467,20 @@ class ModelRequest:
             pings.end()
             await self._note_stream(translator)
         return translator.failure
+
+    def _drop_bodies(self, out: ConvertedRequest) -> None:
+        """Forget what only a request to another upstream would need, now that the client has begun to get this one."""
+        received, self._received = self._received, None
+        if received is None or self._is_responses:
+            return
+        received.drop_body()
+        out.drop_body()
+        self._fields = {}
+        self._request.drop_body()
+        self._memory.drop_body()
+        self._call.drop_sent()
+        if self._config.inspector.keep == "off":
+            self._record.drop_bodies()
 
     async def _cut_off(
         self, translator: StreamTranslator, write: Callable[[bytes], Awaitable[None]], array: ArrayWriter | None
@@ -598,7 +616,8 @@ class ModelRequest:
         whole = with_cached_input(usage or reply.usage)
         counts = {name: count for name, count in zip(COUNTS, _counts_of(whole), strict=True) if count is not None}
         if usage is not reply.usage:
-            counts.setdefault("input_tokens", len(self._request.body) // BYTES_PER_TOKEN)
+            size = self._request.body_bytes or len(self._request.body)
+            counts.setdefault("input_tokens", size // BYTES_PER_TOKEN)
             counts.setdefault("output_tokens", len(repr(reply.turn.blocks)) // BYTES_PER_TOKEN)
             entry = Entry(action="assumed", reason=f"{IMPLAUSIBLE}; they are estimated", fault="loss", path="$.usage")
             if entry not in self._record.reply.entries:

@@ -364,9 +364,3 @@ def rate_limits_in(headers: Mapping[str, str]) -> dict[str, str]:
     found = {name.lower(): value for name, value in headers.items() if "ratelimit" in name.lower()}
     short = {name.replace("anthropic-", "").removeprefix("x-"): value[:100] for name, value in sorted(found.items())}
     return dict([*short.items()][:MAX_RATE_LIMITS])
-
-
-async def placed_later(kept: KeptRequests, feed: LiveFeed, record: RequestRecord) -> None:
-    """Show the row of a request that ended once more, with its conversation."""
-    row = await asyncio.shield(kept.placed_row(record))
-    feed.show(row, record.request.client)

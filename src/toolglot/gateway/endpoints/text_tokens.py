@@ -14,12 +14,13 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Final
 
-try:
-    import splintr
-except ImportError:  # an extra; the gateway works without it
-    splintr = None  # type: ignore[assignment]
+try:  # an extra, which is imported when something is counted; the gateway works without it
+    _HAS_VOCABULARIES = find_spec("splintr") is not None
+except ValueError:  # a program has forbidden it
+    _HAS_VOCABULARIES = False
 
 PIECE_CHARACTERS: Final = 32_768
 """Texts are counted in pieces of at most this length. The tokenizer holds the interpreter lock while it counts
@@ -54,7 +55,7 @@ def vocabulary_of(model: str) -> str:
 
 def counted_by(model: str) -> str:
     """What `count_texts` counts with for this model: a vocabulary's name, or `CHARACTER_CLASSES`."""
-    return vocabulary_of(model) if splintr is not None else CHARACTER_CLASSES
+    return vocabulary_of(model) if _HAS_VOCABULARIES else CHARACTER_CLASSES
 
 
 def prepare(model: str = "") -> None:
@@ -98,6 +99,8 @@ _WARMING: Final = "A text — of several kinds: naïve, 汉字, \U0001f600, 123.
 def _counter(name: str) -> Counter:
     if name == CHARACTER_CLASSES:
         return by_classes
+    import splintr  # noqa: PLC0415 - see above
+
     tokenizer = splintr.Tokenizer.from_pretrained(name)
     # The other ways of encoding take the text `<|endoftext|>` for the token of that name.
     ordinary = tokenizer.encode_ordinary

@@ -48,7 +48,6 @@ from toolglot.gateway.http.requests import (
     refusal,
 )
 from toolglot.gateway.http.socket_connection import SocketConnection
-from toolglot.gateway.http.socket_frames import SocketFrames
 from toolglot.gateway.http.writing_protocol import WritingProtocol
 from toolglot.upstream.http.outbox import outbox_of
 
@@ -345,6 +344,8 @@ class BoundedProtocol(WritingProtocol):
         self, call: ConnectionRequest, request: ClientRequest, headers: Headers, max_bytes: int
     ) -> SocketConnection:
         """Accept the WebSocket of a request: the connection is one from now on."""
+        from toolglot.gateway.http.socket_frames import SocketFrames  # noqa: PLC0415 - its library is large
+
         frames = SocketFrames(max_bytes)
         agreed = frames.accept(request.raw_path, {**request.headers, "upgrade": "websocket"})
         await self.wait_writable()

@@ -108,8 +108,9 @@ class ClientRequest:
     """A request of a client."""
 
     __slots__ = (
-        *("accept_socket", "body", "channel", "client", "header_bytes", "headers", "id", "is_background", "is_warm_up"),
-        *("memory", "method", "path", "query", "raw_path", "raw_query", "replay_of", "share", "socket", "values"),
+        *("accept_socket", "body", "body_bytes", "channel", "client", "header_bytes", "headers", "id", "is_background"),
+        *("is_warm_up", "memory", "method", "path", "query", "raw_path", "raw_query", "replay_of", "share", "socket"),
+        "values",
     )
 
     def __init__(
@@ -134,6 +135,8 @@ class ClientRequest:
         self.header_bytes = header_bytes
         """The size of all headers."""
         self.body = b""
+        self.body_bytes: int = 0
+        """The size of a body that was dropped."""
         self.client = ""
         """The client: a hash of its key, never the key."""
         self.memory: ClientRequests | None = None
@@ -173,6 +176,11 @@ class ClientRequest:
             if share is not None:
                 share.refuse_announced(int(announced))
         return await self.channel.read(max_bytes, self.hold)
+
+    def drop_body(self) -> None:
+        """Forget the body: it is not read any more, and a stream may go on for an hour."""
+        self.body_bytes, self.body = self.body_bytes or len(self.body), b""
+        self.memory = None
 
     def hold(self, size: int) -> None:
         """Count bytes that are held for this request."""

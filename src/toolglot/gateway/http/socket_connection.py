@@ -12,15 +12,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from toolglot.gateway.http.body_budget import BodyShare
 from toolglot.gateway.http.connection_request import MAX_AHEAD
 from toolglot.gateway.http.offloading import in_thread
 from toolglot.gateway.http.requests import MAX_UPLOAD_SECONDS, GatewayRefusal, GoneError
-from toolglot.gateway.http.socket_frames import SocketFrames
 from toolglot.gateway.http.web_sockets import GOING_AWAY, POLICY, TRY_LATER
 from toolglot.gateway.http.writing_protocol import WritingProtocol
+
+if TYPE_CHECKING:
+    from toolglot.gateway.http.socket_frames import SocketFrames
 
 CLOSE_SECONDS: Final = 5.0
 CHECK_SECONDS: Final = 15.0

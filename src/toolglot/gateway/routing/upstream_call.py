@@ -325,6 +325,10 @@ class UpstreamCall:
         changed = [*entries, *self._edited.entries, *self._applied, *dropped]
         return self._render(received, self._sent, out.target, destination, changed)
 
+    def drop_sent(self) -> None:
+        """Forget what was sent: it is not sent again."""
+        self._sent, self._edited = _EMPTY, EditedContext(_EMPTY, [])
+
     async def use(self, exchange: UpstreamReply, read: Callable[[UpstreamReply], Awaitable[Failure | None]]) -> None:
         """Read a response to its end, and record with the breaker how it went. `read` returns how the reply failed."""
         breaker = exchange.breaker

@@ -6,11 +6,15 @@ first request.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolglot.gateway.config.settings import Config
-from toolglot.simulator import Simulator
 from toolglot.simulator.upstreams import SimulatedUpstreams
 from toolglot.upstream import HttpTransport  # noqa: F401 - see above
 from toolglot.upstream.pool import UpstreamPool
+
+if TYPE_CHECKING:
+    from toolglot.simulator import Simulator
 
 
 class Upstreams(UpstreamPool):

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 import aiohappyeyeballs
+from msgspec.structs import replace
 
 from toolglot.upstream.http.direct_http import KEEP_ALIVE_MARGIN, DirectResponse, NoResponseError, UpstreamConnection
 from toolglot.upstream.http.liveness import is_quiet
@@ -74,7 +75,7 @@ class ConnectionPool:
                 response = await (await self._open(server, limits)).send(head, request.body, limits)
         except NoResponseError as lost:
             raise provider_error(request, lost.kind, lost.reason) from None
-        response.request = request
+        response.request = replace(request, body=b"")  # for messages: the response may be a long stream
         if 300 <= response.status < 400:
             await response.close()
             refuse_redirect(request, response.status, response.headers)

@@ -11,7 +11,7 @@ Names are compared without regard to case, and sent as they were written.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -109,13 +109,24 @@ def is_named_like(name: str, provider: Provider) -> bool:
 class SimulatedNames:
     """The names of simulated models.
 
-    models: by provider, what the simulator serves.
+    models: by provider, what the simulator serves; or what returns that when it is first asked for.
     aliases: providers that the simulator serves under the name of another.
     """
 
-    def __init__(self, models: Mapping[str, tuple[str, ...]], aliases: Mapping[str, str] | None = None) -> None:
-        self.models = models
+    def __init__(
+        self,
+        models: Mapping[str, tuple[str, ...]] | Callable[[], Mapping[str, tuple[str, ...]]],
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        self._models = models
         self._aliases = aliases or {}
+
+    @property
+    def models(self) -> Mapping[str, tuple[str, ...]]:
+        """By provider, what the simulator serves."""
+        if callable(self._models):
+            self._models = self._models()
+        return self._models
 
     def model(self, name: str) -> Destination | None:
         """The destination of `simulated/provider/model`."""
