@@ -106,7 +106,7 @@ def written_session(folder: Path, agent: str) -> Path:
     return agent_files.write(Conversation(turns), agent, home=home, directory="/srv/project").path
 
 
-@pytest.mark.parametrize("agent", agent_files.names())
+@pytest.mark.parametrize("agent", agent_files.writers())
 def test_a_session_of_a_coding_agent_is_shown_as_the_request_that_it_would_send(tmp_path: Path, agent: str) -> None:
     file = written_session(tmp_path, agent)
     (found,) = CaptureReader(target=Target("mistral", "mistral-large-latest")).read(str(file))
