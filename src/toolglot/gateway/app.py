@@ -74,6 +74,7 @@ from toolglot.gateway.services import Services
 from toolglot.gateway.state.background_store import BackgroundStore
 from toolglot.gateway.state.bounded_store import BoundedStore
 from toolglot.gateway.state.conversations import Conversations
+from toolglot.gateway.state.late_store import LateStore
 from toolglot.gateway.state.owned_objects import OwnedObjects
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
@@ -142,6 +143,8 @@ class Gateway:
         self.upstreams: Upstreams = upstreams or Upstreams(config)
         self._steps = [*load_steps(settings.middleware, config.origin), *middleware]
         self._store: Store | None = None
+        self._late: LateStore | None = None
+        """Rows that the store did not take yet."""
         self._store_watch = StoreWatch(None)
         self._cache_watch = CacheWatch()
         self._store_errors: dict[str, float] = {}
@@ -193,6 +196,7 @@ class Gateway:
         if settings.store != "off":
             store = await asyncio.to_thread(open_store, settings.store)
             self._store = BoundedStore(store, settings.store_seconds, name=display_location(settings.store))
+            self._late = LateStore(self._store, failed=self._store_failed, report=self.request_log.notice)
             is_file = not is_address(settings.store) and settings.store != ":memory:"
             self._store_watch = StoreWatch(
                 self._store,
@@ -216,6 +220,8 @@ class Gateway:
         if self._store is not None:
             self._tasks.append(asyncio.create_task(self._prune(self._store)))
             self._tasks.append(asyncio.create_task(self._store_watch.run()))
+        if self._late is not None:
+            self._tasks.append(asyncio.create_task(self._late.run()))
         file = watched_file(self.config)
         if self._reread is not None and file is not None:
             watch = ConfigWatch(
@@ -237,7 +243,7 @@ class Gateway:
             count=self.metrics.store_failed,
         )
         await ring.start()
-        responses = StoredResponses(self._store, seconds=seconds)
+        responses = StoredResponses(self._late, seconds=seconds)
         targets = {name: upstream.target for name, upstream in config.upstreams.items()}
         usage_seconds, prices = settings.usage_days * 86_400, ConfiguredPrices(config.prices, targets, config.overrides)
         return Services(
@@ -247,13 +253,13 @@ class Gateway:
             Router(config),
             upstreams,
             Rotation(),
-            Vault(self._store, seconds=seconds),
-            Summaries(self._store, seconds=seconds),
+            Vault(self._late, seconds=seconds),
+            Summaries(self._late, seconds=seconds),
             responses,
             BackgroundRuns(
                 BackgroundStore(self._store, seconds=seconds), responses, self.serve, self.request_log.notice
             ),
-            Conversations(self._store, seconds=seconds),
+            Conversations(self._store, seconds=seconds, late=self._late),
             OwnedObjects(self._store, seconds=seconds),
             GatewayMiddleware(steps),
             own_secrets(config),
@@ -268,6 +274,7 @@ class Gateway:
                 count=self.metrics.store_failed,
             ),
             self._store_watch,
+            self._late,
             self._cache_watch,
             SearchTool(config.web_search, os.environ) if config.web_search is not None else None,
         )
@@ -341,6 +348,8 @@ class Gateway:
             await self.worker_links.close()
         await asyncio.gather(*map(self._close_meter, [*self._metering]))
         await self._store_watch.close()
+        if self._late is not None:
+            await self._late.close()
         if self._store is not None:
             try:
                 await self._store.close()
@@ -351,7 +360,7 @@ class Gateway:
         if self._services is not None:
             self.request_log.event("stop", open=self.open)
         self.request_log.flush()
-        self._services = self._store = None
+        self._services = self._store = self._late = None
         self._tasks, self._retiring = [], []
 
     def _run_meter(self, meter: Meter) -> None:

@@ -22,12 +22,21 @@ from typing import Final
 
 from toolglot.errors import InputError, how_to_install, quote
 from toolglot.store.addresses import SCHEMES, display_location, is_address
-from toolglot.store.interface import DEFAULT_STORE_LIMITS, Row, Store, StoreConflictError, StoreError, StoreLimits
+from toolglot.store.interface import (
+    DEFAULT_STORE_LIMITS,
+    Row,
+    RowStore,
+    Store,
+    StoreConflictError,
+    StoreError,
+    StoreLimits,
+)
 from toolglot.store.sqlite import SqliteStore
 
 __all__ = [
     "DEFAULT_STORE_LIMITS",
     "Row",
+    "RowStore",
     "SqliteStore",
     "Store",
     "StoreConflictError",

@@ -60,13 +60,8 @@ class Row(Struct, frozen=True):
         return f"{self.client}\0{self.key}"
 
 
-class Store(Protocol):
-    """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an expiry."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What its operator should know about it; complete once the store has been used."""
-        ...
+class RowStore(Protocol):
+    """The part of a store that holds rows of bytes."""
 
     async def keep(
         self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
@@ -81,6 +76,15 @@ class Store(Protocol):
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
         """Remove the rows with these keys; returns how many there were."""
+        ...
+
+
+class Store(RowStore, Protocol):
+    """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an expiry; totals and claims."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its operator should know about it; complete once the store has been used."""
         ...
 
     async def add(

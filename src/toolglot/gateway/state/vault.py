@@ -45,7 +45,7 @@ from toolglot.conversation.version_1 import upgrade
 from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.profiles import Profile
 from toolglot.protocols.base import get
-from toolglot.store import Store
+from toolglot.store import RowStore
 
 KIND: Final = "vault"
 MAX_REMEMBERED: Final = 16 * 1024 * 1024
@@ -107,7 +107,7 @@ def _read(data: bytes) -> KeptTurn:
 class Vault:
     """The opaque parts of turns, for all clients."""
 
-    def __init__(self, store: Store | None, *, seconds: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: RowStore | None, *, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._seconds = seconds
         self._clock = clock
