@@ -5,6 +5,7 @@
     await store.find("vault", client, ["key"])                                       # {"key": b"value"}
     await store.add("usage", client, "2026-11-15", {"requests": 1}, until=math.inf)  # the new totals
     await store.claim("sessions", "", "id", "host:pid", until=time.time() + 30)      # who holds it now
+    await store.hold("tokens", client, "gateway 1", {"tokens": 9}, until=time.time() + 20)  # what all hold together
     await store.scan("usage", client=client, prefix="2026-", limit=100)              # rows, in the order of their keys
     await store.close()
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.store.checked import Add, Claim, Keep, NamedRows
-from toolglot.store.interface import conflict
+from toolglot.store.checked import Add, Claim, Hold, Keep, NamedRows
+from toolglot.store.interface import conflict, sum_of
 from toolglot.store.jobs import StoreJob
 from toolglot.store.postgres_schema import Connection, lock_space
 
@@ -37,7 +37,7 @@ class Delete:
     values: tuple[object, ...]
 
 
-Write = Keep | NamedRows | Add | Claim | Delete
+Write = Keep | NamedRows | Add | Claim | Hold | Delete
 """Named rows are removed."""
 WriteJob = StoreJob[Write]
 
@@ -48,6 +48,10 @@ KEEP: Final = (
     " SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::bigint[], $6::bytea[])"
     " ON CONFLICT (kind, client, key) DO UPDATE"
     " SET age = excluded.age, until = excluded.until, size = excluded.size, value = excluded.value"
+)
+HELD: Final = (
+    "SELECT kind, client, key, until, holder FROM {schema}.claimed JOIN unnest($1::text[], $2::text[])"
+    " AS named (kind, client) USING (kind, client)"
 )
 REMOVE: Final = "DELETE FROM {schema}.kept WHERE kind = $1 AND client = $2 AND key = ANY($3::text[]) AND until > $4"
 PUT: Final = (
@@ -65,6 +69,7 @@ class StatementGroup:
         self._kept, self._counted, self._claimed = (f"{schema}.{name}" for name in ("kept", "counted", "claimed"))
         self._keep = KEEP.format(schema=schema)
         self._remove = REMOVE.format(schema=schema)
+        self._held = HELD.format(schema=schema)
 
     async def write(self, connection: Connection, jobs: Sequence[WriteJob]) -> None:
         """Write all of them in one transaction, or none. If it fails, the transaction stays open."""
@@ -82,6 +87,7 @@ class StatementGroup:
         await self._keep_all(connection, keeping)
         await self._add_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Add)])
         await self._claim_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Claim)])
+        await self._hold_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Hold)])
         for job in jobs:
             if isinstance(job.work, Delete):
                 job.result = count_of(await connection.execute(job.work.statement, *job.work.values))
@@ -145,6 +151,22 @@ class StatementGroup:
                 held[_name(work)] = (work.until, work.holder)
                 job.result = work.holder if work.until > work.now else ""
         await self._put(connection, self._claimed, "holder", held)
+
+    async def _hold_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Hold]]) -> None:
+        if not jobs:
+            return
+        names = dict.fromkeys((work.kind, work.client) for _, work in jobs)
+        held: dict[tuple[str, str], dict[str, tuple[float, str]]] = {name: {} for name in names}
+        for kind, client, holder, until, amounts in await connection.fetch(self._held, *zip(*names, strict=True)):
+            held[kind, client][holder] = (until, amounts)
+        changed: dict[Name, tuple[float, str]] = {}
+        for job, work in jobs:
+            holds = held[work.kind, work.client]
+            # One that was released has expired: the next prune removes it.
+            holds[work.holder] = (work.until if work.amounts else 0.0, work.amounts or "{}")
+            changed[work.kind, work.client, work.holder] = holds[work.holder]
+            job.result = sum_of(amounts for until, amounts in holds.values() if until > work.now)
+        await self._put(connection, self._claimed, "holder", changed)
 
     async def _read(
         self, connection: Connection, table: str, column: str, names: Sequence[Name]

@@ -38,7 +38,7 @@ class BrokenStore(SqliteStore):
         return await super().remove(*values, **named)
 
 
-def with_late(act: Callable[[BrokenStore, LateStore], Awaitable[None]], **limits: int) -> list[str]:
+def with_late(act: Callable[[BrokenStore, LateStore], Awaitable[None]], **limits: Any) -> list[str]:
     """What the operator was told."""
     told: list[str] = []
 
