@@ -21,7 +21,8 @@ from toolglot.conversation.plausible_usage import COUNTS, IMPLAUSIBLE, plausible
 from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
-from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
+from toolglot.gateway.accounting.estimates import BYTES_PER_TOKEN
+from toolglot.gateway.accounting.metering import Ticket
 from toolglot.gateway.endpoints.body_fields import refuse_second_model
 from toolglot.gateway.endpoints.compacting import Compactor
 from toolglot.gateway.endpoints.response_history import ResponseHistory
@@ -225,7 +226,8 @@ class ModelRequest:
         if self._has_key:
             meter.check_model(client, self._record.request.model)
         if is_used and self._has_key:
-            self._ticket = await meter.admit(client, self._record, len(self._request.body))
+            most = received.conversation.options.sampling.max_tokens
+            self._ticket = await meter.admit(client, self._record, len(self._request.body), max_output=most)
         elif is_used:
             self._ticket = Ticket(client, None, 0)
         if self._services.chain and not self._is_background:
