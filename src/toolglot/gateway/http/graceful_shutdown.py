@@ -1,5 +1,4 @@
-"""Graceful shutdown: requests are served to the end, on connections that end with them, and what takes too long ends with
-an error.
+"""Graceful shutdown: requests are served to the end, on connections that end with them; what takes too long is cut off.
 
     serving ── a signal ──▶ draining: still accepting (`lame_duck_seconds`) ──▶ draining: no new connections
             ── every response has ended, or cut() ──▶ over
