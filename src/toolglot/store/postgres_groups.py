@@ -53,6 +53,14 @@ HELD: Final = (
     "SELECT kind, client, key, until, holder FROM {schema}.claimed JOIN unnest($1::text[], $2::text[])"
     " AS named (kind, client) USING (kind, client)"
 )
+KEEP_AT_ONCE: Final = (
+    "INSERT INTO {schema}.kept (kind, client, key, until, size, value)"
+    " SELECT kept.* FROM (SELECT count(pg_advisory_xact_lock($7, lock)) FROM unnest($8::int[]) AS lock) AS locked,"
+    " unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::bigint[], $6::bytea[]) AS kept"
+    " ON CONFLICT (kind, client, key) DO UPDATE"
+    " SET age = excluded.age, until = excluded.until, size = excluded.size, value = excluded.value"
+)
+"""The same as a transaction of its own, which takes its locks before it writes a row: one round trip, not three."""
 REMOVE: Final = "DELETE FROM {schema}.kept WHERE kind = $1 AND client = $2 AND key = ANY($3::text[]) AND until > $4"
 PUT: Final = (
     "INSERT INTO {table} (kind, client, key, until, {column})"
@@ -68,11 +76,16 @@ class StatementGroup:
         self._space = lock_space(schema)
         self._kept, self._counted, self._claimed = (f"{schema}.{name}" for name in ("kept", "counted", "claimed"))
         self._keep = KEEP.format(schema=schema)
+        self._keep_at_once = KEEP_AT_ONCE.format(schema=schema)
         self._remove = REMOVE.format(schema=schema)
         self._held = HELD.format(schema=schema)
 
     async def write(self, connection: Connection, jobs: Sequence[WriteJob]) -> None:
         """Write all of them in one transaction, or none. If it fails, the transaction stays open."""
+        kept = [job.work for job in jobs if isinstance(job.work, Keep) and not job.work.unless]
+        if len(kept) == len(jobs):
+            await self._keep_only(connection, kept)
+            return
         await connection.execute(self._begin(job.work for job in jobs))
         keeping: list[tuple[WriteJob, Keep]] = []
         for job in jobs:
@@ -95,9 +108,19 @@ class StatementGroup:
 
     def _begin(self, works: Iterable[Write]) -> str:
         """The statements that begin a transaction and take its locks."""
-        named = {(work.kind, work.client) for work in works if not isinstance(work, Delete)}
-        locks = sorted({zlib.crc32(f"{kind}\0{client}".encode()) % LOCKS for kind, client in named})
-        return "; ".join(["BEGIN", *(f"SELECT pg_advisory_xact_lock({self._space}, {lock})" for lock in locks)])
+        taken = (f"SELECT pg_advisory_xact_lock({self._space}, {lock})" for lock in _locks(works))
+        return "; ".join(["BEGIN", *taken])
+
+    async def _keep_only(self, connection: Connection, works: Sequence[Keep]) -> None:
+        """Write rows that depend on nothing."""
+        rows: dict[Name, tuple[object, ...]] = {}
+        for work in works:
+            for key, size, value in work.rows:
+                name = (work.kind, work.client, key)
+                rows.pop(name, None)  # the later one comes later, for its age
+                rows[name] = (work.until, size, value)
+        if rows:
+            await connection.execute(self._keep_at_once, *_columns(rows), self._space, _locks(works))
 
     async def _keep_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Keep]]) -> None:
         wanted = [(work.kind, work.client, key) for _, work in jobs for key in work.unless]
@@ -181,6 +204,12 @@ class StatementGroup:
     async def _put(self, connection: Connection, table: str, column: str, rows: dict[Name, tuple[float, str]]) -> None:
         if rows:
             await connection.execute(PUT.format(table=table, column=column), *_columns(rows))
+
+
+def _locks(works: Iterable[Write]) -> list[int]:
+    """The locks of all kinds and clients, in their order."""
+    named = {(work.kind, work.client) for work in works if not isinstance(work, Delete)}
+    return sorted({zlib.crc32(f"{kind}\0{client}".encode()) % LOCKS for kind, client in named})
 
 
 def _name(work: Add | Claim) -> Name:
