@@ -53,8 +53,8 @@ def nginx(folder: Path, ports: list[int]) -> Iterator[int]:
         ),
         1,
     )
-    own = f"daemon off;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx.log;\n{text}"
-    (folder / "nginx.conf").write_text(own)
+    whole = f"daemon off;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx.log;\n{text}"
+    (folder / "nginx.conf").write_text(whole)
     words = [NGINX, "-p", str(folder), "-e", str(folder / "nginx.log"), "-c", str(folder / "nginx.conf")]
     process = subprocess.Popen(words)
     try:
