@@ -29,6 +29,9 @@ from toolglot.store import StoreError, display_location, is_address, open_store
 CHECK_SECONDS: Final = 5.0
 """How long a start looks whether the store can be used."""
 
+_WRONG_LOGIN: Final = ("password", "wrongpass", "authentication")
+"""What servers say of a wrong password or user: that does not become right by itself."""
+
 MISSING_EXTRA: InputError | None = None
 """The error if an extra that the gateway needs is not installed. `--help` works without it."""
 try:
@@ -149,7 +152,7 @@ def _look_at_store(location: str) -> StoreState:
                 keys = await saved_keys(store)
             return StoreState(store.warnings, tuple(keys))
         except (StoreError, TimeoutError) as error:
-            if not is_address(location):
+            if not is_address(location) or any(word in str(error).lower() for word in _WRONG_LOGIN):
                 raise InputError(str(error), path="store") from None
             silent = f"{display_location(location)}: no response within {CHECK_SECONDS:g} s"
             return StoreState(problem=str(error) or silent)
