@@ -101,14 +101,14 @@ $(AGENTS): tests/agents/package.json tests/agents/package-lock.json
 
 # RUNLEVEL=1 keeps the packages from starting servers of their own: the tests start theirs and end them.
 servers:
-	@if ! command -v redis-server >/dev/null || ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 \
+	@if ! command -v redis-server >/dev/null || ! PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 \
 	  || ! ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1; then \
 	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
-	    echo "==> setting up PostgreSQL, Redis and libfaketime (once)"; \
+	    echo "==> setting up PostgreSQL, Redis, nginx and libfaketime (once)"; \
 	    { apt-get update -q && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
-	      apt-get install -y -q --no-install-recommends postgresql redis-server libfaketime; } >.servers.log 2>&1 \
+	      apt-get install -y -q --no-install-recommends postgresql redis-server nginx-light libfaketime; } >.servers.log 2>&1 \
 	      || echo "==> they could not be installed (see .servers.log): tests on them are skipped"; \
-	  else echo "==> tests are skipped that need the packages postgresql, redis-server and libfaketime: install them"; fi; fi
+	  else echo "==> tests are skipped that need the packages postgresql, redis-server, nginx-light and libfaketime: install them"; fi; fi
 	@if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
 	  if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	    echo "==> setting up Chromium (once)"; \

@@ -73,6 +73,7 @@ from toolglot.gateway.services import Services
 from toolglot.gateway.state.background_store import BackgroundStore
 from toolglot.gateway.state.bounded_store import BoundedStore
 from toolglot.gateway.state.conversations import Conversations
+from toolglot.gateway.state.late_store import LateStore
 from toolglot.gateway.state.owned_objects import OwnedObjects
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
@@ -99,6 +100,8 @@ EXHAUSTED: Final = Failure(
 _EXHAUSTED_BODY: Final = overloaded_body(EXHAUSTED.message, "exhausted")
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 PRUNE_SECONDS: Final = 600.0
+START_SECONDS: Final = 8.0
+"""How long a start waits for a store on a server; after that, the gateway starts without it."""
 STORE_ERROR_SECONDS: Final = 60.0
 """The same failure of the store is logged again after so long."""
 MAX_STORE_ERRORS: Final = 20
@@ -148,6 +151,10 @@ class Gateway:
         self.upstreams: Upstreams = upstreams or Upstreams(config)
         self._steps = [*load_steps(settings.middleware, config.origin), *middleware]
         self._store: Store | None = None
+        self._opened: Store | None = None
+        """The store without a limit on time."""
+        self._late: LateStore | None = None
+        """Rows that the store did not take yet."""
         self._store_watch = StoreWatch(None)
         self._cache_watch = CacheWatch()
         self._store_errors: dict[str, float] = {}
@@ -198,7 +205,9 @@ class Gateway:
         settings = self.config.gateway
         if settings.store != "off":
             store = await asyncio.to_thread(open_store, settings.store)
+            self._opened = store
             self._store = BoundedStore(store, settings.store_seconds, name=display_location(settings.store))
+            self._late = LateStore(self._store, failed=self._store_failed, report=self.request_log.notice)
             is_file = not is_address(settings.store) and settings.store != ":memory:"
             self._store_watch = StoreWatch(
                 self._store,
@@ -206,8 +215,7 @@ class Gateway:
                 notice=self._note_store,
                 count=self.metrics.store_failed,
             )
-            await saved_keys(store)  # without a time limit: it may have to connect and to make the tables
-        services = await self._make_services(self.config, self.upstreams, self._steps)
+        services = await self._make_services(self.config, self.upstreams, self._steps, is_first=True)
         self._use_services(services)
         if settings.tracing and self.tracing is None:
             self.tracing = await asyncio.to_thread(open_tracing, self.request_log.notice)
@@ -222,6 +230,8 @@ class Gateway:
         if self._store is not None:
             self._tasks.append(asyncio.create_task(self._prune(self._store)))
             self._tasks.append(asyncio.create_task(self._store_watch.run()))
+        if self._late is not None:
+            self._tasks.append(asyncio.create_task(self._late.run()))
         file = watched_file(self.config)
         if self._reread is not None and file is not None:
             watch = ConfigWatch(
@@ -230,8 +240,10 @@ class Gateway:
             self._tasks.append(asyncio.create_task(watch.run()))
             self._watch = watch
 
-    async def _make_services(self, config: Config, upstreams: Upstreams, steps: Sequence[ToolMiddleware]) -> Services:
-        """The services for a configuration."""
+    async def _make_services(
+        self, config: Config, upstreams: Upstreams, steps: Sequence[ToolMiddleware], *, is_first: bool = False
+    ) -> Services:
+        """The services for a configuration. The first ones do without a server that is down."""
         settings = config.gateway
         seconds = settings.retention_hours * 3600
         ring = KeyRing(
@@ -242,8 +254,8 @@ class Gateway:
             report=self.request_log.notice,
             count=self.metrics.store_failed,
         )
-        await ring.start()
-        responses = StoredResponses(self._store, seconds=seconds)
+        await self._start_ring(ring, is_first=is_first)
+        responses = StoredResponses(self._late, seconds=seconds)
         targets = {name: upstream.target for name, upstream in config.upstreams.items()}
         usage_seconds, prices = settings.usage_days * 86_400, ConfiguredPrices(config.prices, targets, config.overrides)
         return Services(
@@ -253,13 +265,13 @@ class Gateway:
             Router(config),
             upstreams,
             Rotation(),
-            Vault(self._store, seconds=seconds),
-            Summaries(self._store, seconds=seconds),
+            Vault(self._late, seconds=seconds),
+            Summaries(self._late, seconds=seconds),
             responses,
             BackgroundRuns(
                 BackgroundStore(self._store, seconds=seconds), responses, self.serve, self.request_log.notice
             ),
-            Conversations(self._store, seconds=seconds),
+            Conversations(self._store, seconds=seconds, late=self._late),
             OwnedObjects(self._store, seconds=seconds),
             GatewayMiddleware(steps),
             own_secrets(config),
@@ -274,10 +286,27 @@ class Gateway:
                 count=self.metrics.store_failed,
             ),
             self._store_watch,
+            self._late,
             self._cache_watch,
             self._memory,
             SearchTool(config.web_search, os.environ) if config.web_search is not None else None,
         )
+
+    async def _start_ring(self, ring: KeyRing, *, is_first: bool) -> None:
+        """Read the client keys for the first time."""
+        if self._opened is None or not is_first:
+            await ring.start()
+            return
+        is_server = is_address(self.config.gateway.store)
+        try:  # it may have to connect and to make the tables: longer than a request waits
+            async with asyncio.timeout(START_SECONDS if is_server else None):
+                await saved_keys(self._opened)
+            await ring.start()
+        except (StoreError, TimeoutError) as error:
+            if not is_server:
+                raise
+            silent = f"{display_location(self.config.gateway.store)}: no response within {START_SECONDS:g} s"
+            await ring.start_without(error if isinstance(error, StoreError) else StoreError(silent))
 
     def _use_services(self, services: Services) -> None:
         """Use these services from now on. Requests that have begun go on with the old ones."""
@@ -310,8 +339,15 @@ class Gateway:
         rest = f"; restart the gateway to change {', '.join(fixed)}" if fixed else ""
         self.request_log.notice(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
 
+    async def announce_end(self, seconds: float) -> None:
+        """Say that it is about to end, in `/ready` and in every response, and go on for that long."""
+        self.shutdown.is_draining = True
+        if seconds:
+            self.request_log.event("lame_duck", open=self.open, seconds=seconds)
+            await self.shutdown.wait(seconds)
+
     async def drain(self, seconds: float, cut_seconds: float = 2.0) -> None:
-        """Refuse new requests, let open ones go on for that long, and end the rest with an error."""
+        """Let open requests go on for that long, and end the rest with an error."""
         self.shutdown.is_draining = True
         self._sockets.drain()
         self.feed.close()
@@ -343,6 +379,8 @@ class Gateway:
             await self.worker_links.close()
         await asyncio.gather(*map(self._close_meter, [*self._metering]))
         await self._store_watch.close()
+        if self._late is not None:
+            await self._late.close()
         if self._store is not None:
             try:
                 await self._store.close()
@@ -353,7 +391,7 @@ class Gateway:
         if self._services is not None:
             self.request_log.event("stop", open=self.open)
         self.request_log.flush()
-        self._services = self._store = None
+        self._services = self._store = self._opened = self._late = None
         self._tasks, self._retiring = [], []
 
     def _run_meter(self, meter: Meter) -> None:

@@ -14,6 +14,7 @@ from toolglot.gateway.routing.middleware_chain import GatewayMiddleware
 from toolglot.gateway.routing.search_tool import SearchTool
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.state.conversations import Conversations
+from toolglot.gateway.state.late_store import LateStore
 from toolglot.gateway.state.owned_objects import OwnedObjects
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
@@ -52,6 +53,8 @@ class Services(Struct, frozen=True):
     ring: KeyRing
     meter: Meter
     store_watch: StoreWatch
+    late: LateStore | None
+    """The rows that the store did not take yet; None: there is no store."""
     cache_watch: CacheWatch
     memory: RequestMemory
     """The last requests of the clients, so that what was read once is not read again."""

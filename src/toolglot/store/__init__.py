@@ -5,6 +5,7 @@
     await store.find("vault", client, ["key"])                                       # {"key": b"value"}
     await store.add("usage", client, "2026-11-15", {"requests": 1}, until=math.inf)  # the new totals
     await store.claim("sessions", "", "id", "host:pid", until=time.time() + 30)      # who holds it now
+    await store.hold("tokens", client, "gateway 1", {"tokens": 9}, until=time.time() + 20)  # what all hold together
     await store.scan("usage", client=client, prefix="2026-", limit=100)              # rows, in the order of their keys
     await store.close()
 
@@ -22,12 +23,21 @@ from typing import Final
 
 from toolglot.errors import InputError, how_to_install, quote
 from toolglot.store.addresses import SCHEMES, display_location, is_address
-from toolglot.store.interface import DEFAULT_STORE_LIMITS, Row, Store, StoreConflictError, StoreError, StoreLimits
+from toolglot.store.interface import (
+    DEFAULT_STORE_LIMITS,
+    Row,
+    RowStore,
+    Store,
+    StoreConflictError,
+    StoreError,
+    StoreLimits,
+)
 from toolglot.store.sqlite import SqliteStore
 
 __all__ = [
     "DEFAULT_STORE_LIMITS",
     "Row",
+    "RowStore",
     "SqliteStore",
     "Store",
     "StoreConflictError",

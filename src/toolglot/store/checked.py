@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from toolglot.store.interface import (
     Mark,
     Row,
@@ -21,6 +23,7 @@ from toolglot.store.interface import (
     check_scan,
     check_time,
     check_unless,
+    held_kind,
     mark_of,
     row_bytes,
 )
@@ -68,6 +71,18 @@ class Claim:
     client: str
     key: str
     holder: str
+    until: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    kind: str
+    """That of the claims (`held_kind`)."""
+    client: str
+    holder: str
+    amounts: str
+    """As JSON; empty: it releases what it held."""
     until: float
     now: float
 
@@ -131,6 +146,15 @@ class CheckedStore(ABC):
         end = check_time(until, "$.until")
         return await self._claim(Claim(kind, client, key, holder, end, self._clock()))
 
+    async def hold(
+        self, kind: str, client: str, holder: str, amounts: Mapping[str, float], *, until: float
+    ) -> dict[str, float]:
+        check_claim(kind, client, "", holder, self._limits)
+        held = check_amounts(kind, client, holder, amounts, self._limits)
+        end = check_time(until, "$.until")
+        text = msgspec.json.encode(held).decode() if held else ""
+        return await self._hold(Hold(held_kind(kind), client, holder, text, end, self._clock()))
+
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
     ) -> list[Row]:
@@ -157,6 +181,9 @@ class CheckedStore(ABC):
 
     @abstractmethod
     async def _claim(self, operation: Claim) -> str: ...
+
+    @abstractmethod
+    async def _hold(self, operation: Hold) -> dict[str, float]: ...
 
     @abstractmethod
     async def _scan(self, operation: Scan) -> list[Row]: ...

@@ -12,6 +12,9 @@ Laws of a store:
 - `claim` is atomic, also between processes: a name has one holder at a time, until the claim expires. Clocks that
   differ make a claim longer or shorter by that much: for what must never be written twice, use `unless` too. Claims
   have a namespace of their own.
+- `hold` replaces what a holder holds of a kind and client, and returns what all of them hold, in one step, also between
+  processes: of two holders, the later one sees the earlier. What has expired counts as nothing. Repeating it is
+  harmless. Holds have a namespace of their own.
 - `scan` returns rows and totals in the order of their clients and keys, by code points; pass the `cursor` of the last
   one to continue. Rows that are stored meanwhile may or may not be included.
 - `prune` removes expired rows and then, above `max_bytes`, the oldest ones; never a total, nor a row without an expiry,
@@ -60,13 +63,8 @@ class Row(Struct, frozen=True):
         return f"{self.client}\0{self.key}"
 
 
-class Store(Protocol):
-    """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an expiry."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What its operator should know about it; complete once the store has been used."""
-        ...
+class RowStore(Protocol):
+    """The part of a store that holds rows of bytes."""
 
     async def keep(
         self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
@@ -81,6 +79,15 @@ class Store(Protocol):
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
         """Remove the rows with these keys; returns how many there were."""
+        ...
+
+
+class Store(RowStore, Protocol):
+    """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an expiry; totals and claims."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its operator should know about it; complete once the store has been used."""
         ...
 
     async def add(
@@ -103,6 +110,12 @@ class Store(Protocol):
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
         """Claim a name if it is free, expired or held by the same holder; returns the holder now, "" if there is
         none. An `until` in the past releases it."""
+        ...
+
+    async def hold(
+        self, kind: str, client: str, holder: str, amounts: Mapping[str, float], *, until: float
+    ) -> dict[str, float]:
+        """Hold these amounts, by name, until then; returns the sums of what all holders hold. None releases it."""
         ...
 
     async def scan(
@@ -233,6 +246,20 @@ def mark_of(
         if not name_bytes(value, path, limits):
             raise InputError("expected a name, got an empty string", path=path)
     return Mark(f"added {kind}", client, f"{writer} {key}", addition, now + ONCE_SECONDS)
+
+
+def held_kind(kind: str) -> str:
+    """The kind of the claims that holds are: each is named by its holder, and has the amounts in the holder's place."""
+    return f"held {kind}"
+
+
+def sum_of(holds: Iterable[str | bytes]) -> dict[str, float]:
+    """What several holders hold together."""
+    sums: dict[str, float] = {}
+    for amounts in holds:
+        for name, amount in msgspec.json.decode(amounts, type=dict[str, float]).items():
+            sums[name] = sums.get(name, 0.0) + amount
+    return sums
 
 
 def check_unless(unless: Sequence[str], limits: StoreLimits) -> tuple[str, ...]:

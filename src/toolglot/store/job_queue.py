@@ -13,6 +13,7 @@ out cancelled jobs.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -28,6 +29,15 @@ CLOSE_SECONDS: Final = 10.0
 """Seconds that a store waits for its server when it is closed, from one response to the next."""
 
 
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed, as for the gateway: a round trip costs a third less."""
+    try:
+        factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
+    except ImportError:
+        return None
+    return factory
+
+
 class LoopThread:
     """The thread and its loop; it ends when all jobs of its queues are done."""
 
@@ -35,9 +45,13 @@ class LoopThread:
         self._shut = shut
         self._queues: list[JobQueue[Any]] = []
         self._is_ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name=name, daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
         self._is_ready.wait()
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(self._run())
 
     def call(self, act: Callable[[], None]) -> None:
         """From any thread: call a function in this loop."""

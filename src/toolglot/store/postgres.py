@@ -18,7 +18,7 @@ import asyncpg  # type: ignore[import-untyped]
 
 from toolglot.errors import ToolglotError
 from toolglot.store.addresses import read_address
-from toolglot.store.checked import Add, CheckedStore, Claim, Keep, NamedRows, Scan
+from toolglot.store.checked import Add, CheckedStore, Claim, Hold, Keep, NamedRows, Scan
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
@@ -136,6 +136,10 @@ class PostgresStore(CheckedStore):
     async def _claim(self, operation: Claim) -> str:
         current: str = await self._writer.run(operation)
         return current
+
+    async def _hold(self, operation: Hold) -> dict[str, float]:
+        sums: dict[str, float] = await self._writer.run(operation)
+        return sums
 
     async def _scan(self, operation: Scan) -> list[Row]:
         client, after, prefix, limit = operation.client, operation.after, operation.prefix, operation.limit

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.store.checked import Add, Claim, Keep, NamedRows
-from toolglot.store.interface import conflict
+from toolglot.store.checked import Add, Claim, Hold, Keep, NamedRows
+from toolglot.store.interface import conflict, sum_of
 from toolglot.store.jobs import StoreJob
 from toolglot.store.postgres_schema import Connection, lock_space
 
@@ -37,7 +37,7 @@ class Delete:
     values: tuple[object, ...]
 
 
-Write = Keep | NamedRows | Add | Claim | Delete
+Write = Keep | NamedRows | Add | Claim | Hold | Delete
 """Named rows are removed."""
 WriteJob = StoreJob[Write]
 
@@ -49,6 +49,18 @@ KEEP: Final = (
     " ON CONFLICT (kind, client, key) DO UPDATE"
     " SET age = excluded.age, until = excluded.until, size = excluded.size, value = excluded.value"
 )
+HELD: Final = (
+    "SELECT kind, client, key, until, holder FROM {schema}.claimed JOIN unnest($1::text[], $2::text[])"
+    " AS named (kind, client) USING (kind, client)"
+)
+KEEP_AT_ONCE: Final = (
+    "INSERT INTO {schema}.kept (kind, client, key, until, size, value)"
+    " SELECT kept.* FROM (SELECT count(pg_advisory_xact_lock($7, lock)) FROM unnest($8::int[]) AS lock) AS locked,"
+    " unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::bigint[], $6::bytea[]) AS kept"
+    " ON CONFLICT (kind, client, key) DO UPDATE"
+    " SET age = excluded.age, until = excluded.until, size = excluded.size, value = excluded.value"
+)
+"""The same as a transaction of its own, which takes its locks before it writes a row: one round trip, not three."""
 REMOVE: Final = "DELETE FROM {schema}.kept WHERE kind = $1 AND client = $2 AND key = ANY($3::text[]) AND until > $4"
 PUT: Final = (
     "INSERT INTO {table} (kind, client, key, until, {column})"
@@ -64,10 +76,16 @@ class StatementGroup:
         self._space = lock_space(schema)
         self._kept, self._counted, self._claimed = (f"{schema}.{name}" for name in ("kept", "counted", "claimed"))
         self._keep = KEEP.format(schema=schema)
+        self._keep_at_once = KEEP_AT_ONCE.format(schema=schema)
         self._remove = REMOVE.format(schema=schema)
+        self._held = HELD.format(schema=schema)
 
     async def write(self, connection: Connection, jobs: Sequence[WriteJob]) -> None:
         """Write all of them in one transaction, or none. If it fails, the transaction stays open."""
+        kept = [job.work for job in jobs if isinstance(job.work, Keep) and not job.work.unless]
+        if len(kept) == len(jobs):
+            await self._keep_only(connection, kept)
+            return
         await connection.execute(self._begin(job.work for job in jobs))
         keeping: list[tuple[WriteJob, Keep]] = []
         for job in jobs:
@@ -82,6 +100,7 @@ class StatementGroup:
         await self._keep_all(connection, keeping)
         await self._add_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Add)])
         await self._claim_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Claim)])
+        await self._hold_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Hold)])
         for job in jobs:
             if isinstance(job.work, Delete):
                 job.result = count_of(await connection.execute(job.work.statement, *job.work.values))
@@ -89,9 +108,19 @@ class StatementGroup:
 
     def _begin(self, works: Iterable[Write]) -> str:
         """The statements that begin a transaction and take its locks."""
-        named = {(work.kind, work.client) for work in works if not isinstance(work, Delete)}
-        locks = sorted({zlib.crc32(f"{kind}\0{client}".encode()) % LOCKS for kind, client in named})
-        return "; ".join(["BEGIN", *(f"SELECT pg_advisory_xact_lock({self._space}, {lock})" for lock in locks)])
+        taken = (f"SELECT pg_advisory_xact_lock({self._space}, {lock})" for lock in _locks(works))
+        return "; ".join(["BEGIN", *taken])
+
+    async def _keep_only(self, connection: Connection, works: Sequence[Keep]) -> None:
+        """Write rows that depend on nothing."""
+        rows: dict[Name, tuple[object, ...]] = {}
+        for work in works:
+            for key, size, value in work.rows:
+                name = (work.kind, work.client, key)
+                rows.pop(name, None)  # the later one comes later, for its age
+                rows[name] = (work.until, size, value)
+        if rows:
+            await connection.execute(self._keep_at_once, *_columns(rows), self._space, _locks(works))
 
     async def _keep_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Keep]]) -> None:
         wanted = [(work.kind, work.client, key) for _, work in jobs for key in work.unless]
@@ -146,6 +175,22 @@ class StatementGroup:
                 job.result = work.holder if work.until > work.now else ""
         await self._put(connection, self._claimed, "holder", held)
 
+    async def _hold_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Hold]]) -> None:
+        if not jobs:
+            return
+        names = dict.fromkeys((work.kind, work.client) for _, work in jobs)
+        held: dict[tuple[str, str], dict[str, tuple[float, str]]] = {name: {} for name in names}
+        for kind, client, holder, until, amounts in await connection.fetch(self._held, *zip(*names, strict=True)):
+            held[kind, client][holder] = (until, amounts)
+        changed: dict[Name, tuple[float, str]] = {}
+        for job, work in jobs:
+            holds = held[work.kind, work.client]
+            # One that was released has expired: the next prune removes it.
+            holds[work.holder] = (work.until if work.amounts else 0.0, work.amounts or "{}")
+            changed[work.kind, work.client, work.holder] = holds[work.holder]
+            job.result = sum_of(amounts for until, amounts in holds.values() if until > work.now)
+        await self._put(connection, self._claimed, "holder", changed)
+
     async def _read(
         self, connection: Connection, table: str, column: str, names: Sequence[Name]
     ) -> list[tuple[Name, float, Any]]:
@@ -159,6 +204,12 @@ class StatementGroup:
     async def _put(self, connection: Connection, table: str, column: str, rows: dict[Name, tuple[float, str]]) -> None:
         if rows:
             await connection.execute(PUT.format(table=table, column=column), *_columns(rows))
+
+
+def _locks(works: Iterable[Write]) -> list[int]:
+    """The locks of all kinds and clients, in their order."""
+    named = {(work.kind, work.client) for work in works if not isinstance(work, Delete)}
+    return sorted({zlib.crc32(f"{kind}\0{client}".encode()) % LOCKS for kind, client in named})
 
 
 def _name(work: Add | Claim) -> Name:

@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from toolglot.errors import quote
 from toolglot.store import redis_scripts as scripts
 from toolglot.store.addresses import dead_peer_options, read_address
-from toolglot.store.checked import Add, CheckedStore, Claim, Keep, NamedRows, Scan
+from toolglot.store.checked import Add, CheckedStore, Claim, Hold, Keep, NamedRows, Scan
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
@@ -36,6 +36,7 @@ from toolglot.store.interface import (
     StoreLimits,
     check_call_bytes,
     conflict,
+    sum_of,
 )
 from toolglot.store.job_queue import JobQueue, LoopThread
 from toolglot.store.jobs import GROUP_BYTES, StoreJob
@@ -154,6 +155,11 @@ class RedisStore(CheckedStore):
         arguments = (repr(operation.now), repr(operation.until), *name, operation.holder)
         current: bytes = await self._writer.run((scripts.CLAIM, arguments))
         return current.decode()
+
+    async def _hold(self, operation: Hold) -> dict[str, float]:
+        name = (operation.kind, operation.client, operation.holder)
+        arguments = (repr(operation.now), repr(operation.until), *name, operation.amounts)
+        return sum_of(await self._writer.run((scripts.HOLD, arguments)))
 
     async def _scan(self, operation: Scan) -> list[Row]:
         kind, prefix, limit, now = operation.kind, operation.prefix, operation.limit, operation.now

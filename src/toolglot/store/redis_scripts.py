@@ -5,6 +5,7 @@ All keys begin with the store's prefix in braces, which puts them into one slot 
     {p}:row:KIND\\0CLIENT\\0KEY     a hash: v value, u until, s size in bytes
     {p}:sum:KIND\\0CLIENT\\0KEY     a hash: u until, and n followed by its name for each total
     {p}:claim:KIND\\0CLIENT\\0KEY   a hash: h holder, u until
+    {p}:claim:held KIND\\0CLIENT\\0   a hash: a and e, each followed by a holder: amounts and until; u the last until
     {p}:names:KIND                  a set in the order of its bytes: CLIENT\\0KEY of each row and total
     {p}:ends:row, :sum, :claim      sets by until, for pruning
     {p}:ages                        a set by age: rows that expire
@@ -153,6 +154,33 @@ redis.call('ZADD', P .. ':ends:claim', ARGV[2], name)
 return holder
 """
 
+# now, until, kind, client, holder, the amounts or nothing: the amounts of all holders
+HOLD: Final = f"""{_HEAD}
+local now, ends, name = number(ARGV[1]), ARGV[2], ARGV[3] .. '\\0' .. ARGV[4] .. '\\0'
+local key, found, last = P .. ':claim:' .. name, {{}}, nil
+if ARGV[6] == '' then redis.call('HDEL', key, 'a' .. ARGV[5], 'e' .. ARGV[5])
+else redis.call('HSET', key, 'a' .. ARGV[5], ARGV[6], 'e' .. ARGV[5], ends) end
+for _, field in ipairs(redis.call('HKEYS', key)) do
+    if string.sub(field, 1, 1) == 'e' then
+        local holder, its_end = string.sub(field, 2), redis.call('HGET', key, field)
+        if number(its_end) > now then
+            found[#found + 1] = redis.call('HGET', key, 'a' .. holder)
+            if not last or number(its_end) > number(last) then last = its_end end
+        else
+            redis.call('HDEL', key, 'a' .. holder, field)
+        end
+    end
+end
+if last then
+    redis.call('HSET', key, 'u', last)
+    redis.call('ZADD', P .. ':ends:claim', last, name)
+else
+    redis.call('DEL', key)
+    redis.call('ZREM', P .. ':ends:claim', name)
+end
+return found
+"""
+
 # now, kind, the range, the prefix of keys, max rows, max bytes, max names to visit:
 # bytes, the last name visited unless it was the last one of all, and name, value and totals of each row
 SCAN: Final = f"""{_HEAD}
@@ -204,4 +232,4 @@ end
 return gone
 """
 
-SCRIPTS: Final = (KEEP, FIND, REMOVE, ADD, CLAIM, SCAN, EXPIRE, SHRINK)
+SCRIPTS: Final = (KEEP, FIND, REMOVE, ADD, CLAIM, HOLD, SCAN, EXPIRE, SHRINK)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.store.checked import Add, CheckedStore, Claim, Keep, NamedRows, Scan
+from toolglot.store.checked import Add, CheckedStore, Claim, Hold, Keep, NamedRows, Scan
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
@@ -27,6 +27,7 @@ from toolglot.store.interface import (
     check_call_bytes,
     conflict,
     merge_pages,
+    sum_of,
 )
 from toolglot.store.sqlite_opening import open_connections, reopen, resolve_path
 from toolglot.store.worker import Worker
@@ -49,6 +50,7 @@ COUNTED: Final = "SELECT until, amounts FROM counted WHERE kind = ? AND client =
 COUNT: Final = "INSERT OR REPLACE INTO counted (kind, client, key, until, amounts) VALUES (?, ?, ?, ?, ?)"
 CLAIMED: Final = "SELECT holder FROM claimed WHERE kind = ? AND client = ? AND key = ? AND until > ?"
 CLAIM: Final = "INSERT OR REPLACE INTO claimed (kind, client, key, until, holder) VALUES (?, ?, ?, ?, ?)"
+HELD: Final = "SELECT holder FROM claimed WHERE kind = ? AND client = ? AND until > ?"
 RELEASE: Final = "DELETE FROM claimed WHERE kind = ? AND client = ? AND key = ?"
 EXPIRE_CLAIMED: Final = (
     "DELETE FROM claimed WHERE (kind, client, key) IN"
@@ -175,6 +177,19 @@ class SqliteStore(CheckedStore):
                 return ""
             connection.execute(CLAIM, (*name, operation.until, holder))
             return holder
+
+        return await self._writer.run(work)
+
+    async def _hold(self, operation: Hold) -> dict[str, float]:
+        name = (operation.kind, operation.client, operation.holder)
+
+        def work(connection: sqlite3.Connection) -> dict[str, float]:
+            if operation.amounts:
+                connection.execute(CLAIM, (*name, operation.until, operation.amounts))
+            else:
+                connection.execute(RELEASE, name)
+            rows = connection.execute(HELD, (operation.kind, operation.client, operation.now))
+            return sum_of(row[0] for row in rows)
 
         return await self._writer.run(work)
 

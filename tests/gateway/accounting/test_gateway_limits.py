@@ -15,8 +15,8 @@ from toolglot.gateway.accounting.client_keys import (
     KeyRing,
     new_key,
 )
+from toolglot.gateway.accounting.estimates import MAX_ESTIMATED
 from toolglot.gateway.accounting.metering import (
-    MAX_ESTIMATED,
     SLOT,
     Meter,
 )

@@ -296,9 +296,9 @@ def test_what_is_past_is_forgotten() -> None:
             clock.now += 3 * DAY + IDLE
             await meter.flush()
             assert not meter._totals
-            assert not any(
-                (meter._seen, meter._loaded, meter._estimated, meter._loading, meter._models, meter._minutes)
-            )
+            await meter.flush()
+            await meter.flush()
+            assert not any((meter._seen, meter._loaded, meter._reservations.clients, meter._models, meter._minutes))
 
     with_store(act)
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import select
 import signal
+import socket
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -20,11 +24,13 @@ from support.gateway.served_gateway import config_for
 from support.hostile.hostile_upstream import END, EVENTS, Hostile, chunk, delta, endless, hostile
 from support.waiting import HANG_SECONDS, wait_until
 from toolglot.gateway import Gateway
+from toolglot.gateway.http.listening_end import accept_the_rest
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
-from toolglot.simulator.serving import Server
+from toolglot.simulator.serving import Server, listen
 
 WORDS = "One two three four five six seven eight nine ten. " * 2
+READY = b"GET /ready HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 ENDED_CHUNKS = b"\r\n0\r\n\r\n"
 """How a whole answer in chunks ends; a cut connection lacks it."""
 
@@ -67,27 +73,26 @@ def test_a_stream_that_is_open_at_SIGTERM_goes_on_to_its_end(slower: Server, tmp
         yield chunk(delta(" two.")) + chunk(END) + b"0\r\n\r\n"
 
     with hostile({"held": held}) as provider, held_gateway(tmp_path, slower, provider) as gateway:
-        other = gateway.connect()
-        other.sendall(b"GET /ready HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        assert b'{"status":"ready"}' in read_until(other, b"}")
+        other, asking = gateway.connect(), gateway.connect()
+        for each in (other, asking):
+            each.sendall(READY)
+            assert b'{"status":"ready"}' in read_until(each, b"}")
         sock = gateway.connect()
         sock.sendall(stream_of("anthropic", "held/held"))
         data = read_until(sock, b"text_delta")
         gateway.signal(signal.SIGTERM)
         wait_until(lambda: bool(gateway.events("drain")))
 
-        # No new connection is accepted; who is connected already learns why.
+        # No new connection is accepted; who is connected already is served once more.
         wait_until(lambda: is_refused(gateway))
-        other.sendall(b"GET /ready HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        ready = read_until(other, b"}")
+        asking.sendall(READY)
+        ready = read_all(asking)
         assert ready.startswith(b"HTTP/1.1 503")
         assert b'{"status":"draining"}' in ready
-        other.sendall(stream_of("anthropic"))
-        refused = read_all(other)
-        assert refused.startswith(b"HTTP/1.1 529")
-        assert b"connection: close" in refused
-        assert b"retry-after: 1" in refused.lower()
-        assert b"the gateway is stopping" in refused
+        other.sendall(posted(*request_of("anthropic", "anthropic/claude-sonnet-4-5")))
+        served = read_all(other)
+        assert served.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" in served
 
         go_on.set()
         data = read_all(sock, data)
@@ -214,3 +219,46 @@ def test_who_does_not_read_does_not_hold_the_end(slower: Server, tmp_path: Path)
             read_until(sock, b"text_delta")
             gateway.signal(signal.SIGTERM)
             assert gateway.ended() == 0
+
+
+def test_a_lame_duck_accepts_and_serves_and_says_that_it_ends(slower: Server, tmp_path: Path) -> None:
+    with process(tmp_path, slower, settings="lame_duck_seconds = 3600") as gateway:
+        kept = gateway.connect()
+        kept.sendall(READY)
+        read_until(kept, b"}")
+        gateway.signal(signal.SIGTERM)
+        wait_until(lambda: bool(gateway.events("lame_duck")))
+        assert b'{"status":"draining"}' in read_all(sent(gateway.connect(), READY))
+        for sock in (kept, gateway.connect()):
+            served = read_all(sent(sock, b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: any\r\n\r\n"))
+            assert served.startswith(b"HTTP/1.1 200")
+            assert b"connection: close" in served
+        gateway.signal(signal.SIGTERM)  # it does not wait
+        assert gateway.ended() == 0
+        wait_until(lambda: is_refused(gateway))
+
+
+def sent(sock: socket.socket, data: bytes) -> socket.socket:
+    sock.sendall(data)
+    return sock
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+async def test_connections_that_are_made_when_it_stops_listening_are_accepted_and_later_ones_refused() -> None:
+    accepted: list[asyncio.StreamWriter] = []
+    with listen() as sock:
+        address = sock.getsockname()
+        clients = [socket.create_connection(address) for _ in range(50)]  # nobody accepts yet
+        server = await asyncio.start_server(lambda _, writer: accepted.append(writer), sock=sock)
+        await accept_the_rest(sock)
+        late = socket.socket()
+        late.setblocking(False)
+        assert late.connect_ex(address) == errno.EINPROGRESS, "its first packet is dropped"
+        server.close()
+    assert len(accepted) == 50
+    await asyncio.to_thread(select.select, [], [late], [], HANG_SECONDS)
+    assert late.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+    for each in (*clients, late):
+        each.close()
+    for writer in accepted:
+        writer.close()

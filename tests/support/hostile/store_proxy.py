@@ -33,6 +33,8 @@ class StoreProxy:
         self.delay = 0.0
         self.refuse = False
         self.connections = 0
+        self.messages = 0
+        """What its clients have sent so far, in pieces: one for each round trip, as long as they are short."""
         self.lost = 0
         """Answers that were lost on order."""
         self._lose: bytes | None = None
@@ -142,6 +144,7 @@ class StoreProxy:
         self, reader: asyncio.StreamReader, there: asyncio.StreamWriter, losing: asyncio.Event
     ) -> None:
         while data := await reader.read(PIECE):
+            self.messages += 1
             await self._wait()
             if self._lose is not None and self._lose in data:
                 if self._before:

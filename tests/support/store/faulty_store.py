@@ -63,6 +63,11 @@ class HookedStore:
     ) -> dict[str, float]:
         return await self.store.add(kind, client, key, amounts, until=until, once=once)
 
+    async def hold(
+        self, kind: str, client: str, holder: str, amounts: Mapping[str, float], *, until: float
+    ) -> dict[str, float]:
+        return await self.store.hold(kind, client, holder, amounts, until=until)
+
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
     ) -> list[Row]:

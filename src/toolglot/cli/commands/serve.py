@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
 import os
 import socket
 import time
 from importlib.util import find_spec
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from toolglot.cli.options import add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.store_access import store_exists, with_store
 from toolglot.errors import InputError, how_to_install
-from toolglot.gateway.accounting.client_keys import saved_keys
+from toolglot.gateway.accounting.client_keys import ClientKey, saved_keys
 from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.key_table import STORED_KEYS
 from toolglot.gateway.config.settings import MEMORY, OFF, Config, read_config
@@ -23,7 +24,13 @@ from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.http.workers import MAX_WORKERS, Supervisor, WorkerSettings, read_worker_settings
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator.serving import listen
-from toolglot.store import Store, display_location
+from toolglot.store import StoreError, display_location, is_address, open_store
+
+CHECK_SECONDS: Final = 5.0
+"""How long a start looks whether the store can be used."""
+
+_WRONG_LOGIN: Final = ("password", "wrongpass", "authentication")
+"""What servers say of a wrong password or user: that does not become right by itself."""
 
 MISSING_EXTRA: InputError | None = None
 """The error if an extra that the gateway needs is not installed. `--help` works without it."""
@@ -99,15 +106,17 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _run_worker(arguments, config, worker)
     if arguments.workers > 1:
         _check_store_is_shared(config)
-    if config.gateway.store not in (MEMORY, OFF):
-        for warning in with_store(config.gateway.store, _warnings):  # fail first if it cannot be opened
-            terminal.note(warning)
+    store = _look_at_store(config.gateway.store)  # fail first if a file cannot be opened
+    for warning in store.warnings:
+        terminal.note(warning)
+    if store.problem:
+        terminal.note(f"the store cannot be used: {store.problem}; starting without it")
     _check_server()  # before printing an address that would never respond
     gateway = Gateway(config, reread=lambda: _config(arguments)) if arguments.workers == 1 else None
     with listen(config.gateway.port, config.gateway.host) as sock:
         root = f"http://{_url_host(config.gateway.host)}:{sock.getsockname()[1]}"
         if not arguments.quiet and config.gateway.log != "json":
-            _print_banner(root, config, terminal)
+            _print_banner(root, config, store, terminal)
         terminal.out.line(root)
         terminal.out.stream.flush()
         if gateway is None:
@@ -122,10 +131,36 @@ def _check_server() -> None:
         raise InputError("serving needs uvicorn, which is not installed", path="", hint=hint)
 
 
-async def _warnings(store: Store) -> tuple[str, ...]:
-    """The warnings of a store, which it has after its first use."""
-    await saved_keys(store)
-    return store.warnings
+class StoreState(NamedTuple):
+    """What a look at the store has found."""
+
+    warnings: tuple[str, ...] = ()
+    keys: tuple[ClientKey, ...] = ()
+    problem: str = ""
+    """Why its server cannot be used now; empty: it can."""
+
+
+def _look_at_store(location: str) -> StoreState:
+    """Use the store once. A file must work; the gateway starts also while a server is down."""
+    if location in (MEMORY, OFF):
+        return StoreState()
+
+    async def look() -> StoreState:
+        store = open_store(location)
+        try:
+            async with asyncio.timeout(CHECK_SECONDS if is_address(location) else None):
+                keys = await saved_keys(store)
+            return StoreState(store.warnings, tuple(keys))
+        except (StoreError, TimeoutError) as error:
+            if not is_address(location) or any(word in str(error).lower() for word in _WRONG_LOGIN):
+                raise InputError(str(error), path="store") from None
+            silent = f"{display_location(location)}: no response within {CHECK_SECONDS:g} s"
+            return StoreState(problem=str(error) or silent)
+        finally:
+            with contextlib.suppress(StoreError):
+                await store.close()
+
+    return asyncio.run(look())
 
 
 def _run_worker(arguments: argparse.Namespace, config: Config, worker: WorkerSettings) -> int:
@@ -153,6 +188,7 @@ def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socke
         arguments.workers,
         sock,
         drain_seconds=settings.drain_seconds,
+        lame_duck_seconds=settings.lame_duck_seconds,
         notice=lambda text: request_log.notice(text, event="worker"),
     ).run()
 
@@ -182,10 +218,11 @@ def _url_host(host: str) -> str:
     return f"[{shown}]" if ":" in shown and not shown.startswith("[") else shown
 
 
-def _client_key_status(config: Config) -> str:
+def _client_key_status(config: Config, store: StoreState) -> str:
     """The number of client keys in the configuration and the store; empty if no key is required."""
-    location, now = config.gateway.store, time.time()
-    stored = with_store(location, saved_keys) if location not in (MEMORY, OFF) and store_exists(location) else []
+    if store.problem:
+        return "not known yet: those of the store cannot be read"
+    stored, now = store.keys, time.time()
     count = sum(key != STORED_KEYS for key in config.gateway.client_keys)
     count += sum(key.state(now) == "active" for key in stored)
     if not stored and not config.gateway.client_keys:
@@ -200,7 +237,7 @@ def _describe_simulated(config: Config) -> str:
     return "only names that begin with simulated/" if config.allows_simulated else "none"
 
 
-def _print_banner(root: str, config: Config, terminal: Terminal) -> None:
+def _print_banner(root: str, config: Config, store: StoreState, terminal: Terminal) -> None:
     """Print the address, the upstreams, and how to point clients at the gateway."""
     page = terminal.err
     page.line(page.paint(f"toolglot gateway on {root}", "bold"))
@@ -211,7 +248,7 @@ def _print_banner(root: str, config: Config, terminal: Terminal) -> None:
     page.line(f"  upstreams      {clean(real) or 'none'}")
     page.line(f"  simulated      {_describe_simulated(config)}")
     page.line(f"  store          {clean(display_location(config.gateway.store))}")
-    keys = _client_key_status(config)
+    keys = _client_key_status(config, store)
     page.line(f"  client keys    {keys or 'none; any key is accepted'}")
     if not is_loopback(config.gateway.host):
         page.line("  reachable from other machines")

@@ -6,7 +6,8 @@
     client = await ring.admit(secret)                                 # its hash; raises a refusal if it is not a key
 
 Keys come from `toolglot keys`, in the store, and from the configuration: `client_keys`, without limits, and `[keys]`.
-As soon as there is one, even a revoked one, clients need a key: revoking the last one does not open the gateway.
+As soon as there is one, even a revoked one, clients need a key: revoking the last one does not open the gateway. So a
+gateway that starts while its store is down admits only keys of the configuration, until it has read the others.
 
 Laws: only the SHA-256 of a key is stored. The time of a look-up reveals nothing about a key: its hash is looked up and
 compared, which cannot be steered towards that of another key. A generated key has 256 random bits, so that no slower
@@ -29,9 +30,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolglot.conversation import Failure
 from toolglot.errors import InputError, quote
 from toolglot.gateway.config.key_table import MAX_NAME_LENGTH, STORED_KEYS, KeySettings, digest
 from toolglot.gateway.http.requests import refusal
+from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import Row, Store, StoreError
 from toolglot.upstream.routing.model_names import matches, spellings
 
@@ -52,6 +55,11 @@ UNKNOWN_KEY_SECONDS: Final = 1.0
 KNOWN_KEY_SECONDS: Final = 0.25
 """Seconds that a request waits while old keys are read again; after that, the known ones are used."""
 _PAGE: Final = 1000
+
+UNREAD: Final = (
+    "the gateway's store, which has the client keys, cannot be read yet; try again in a few seconds (the gateway's log "
+    "has the reason)"
+)
 
 State = Literal["active", "revoked", "expired"]
 Period = Literal["day", "month", "total"]
@@ -208,6 +216,8 @@ class KeyRing:
         self._monotonic = monotonic
         self._report = report
         self._keys: Mapping[str, ClientKey] = {}
+        self._is_unread = False
+        """The store could not be read since the start: nobody knows whether it has keys."""
         self._read_at = -math.inf
         self._reading = asyncio.Lock()
         self._is_failing = False
@@ -216,7 +226,7 @@ class KeyRing:
     @property
     def is_demanded(self) -> bool:
         """Whether clients must have a key."""
-        return self._is_always_demanded or bool(self._keys)
+        return self._is_always_demanded or bool(self._keys) or self._is_unread
 
     @property
     def is_shared(self) -> bool:
@@ -250,6 +260,12 @@ class KeyRing:
         """Read the keys for the first time. Errors are raised."""
         await self._read()
 
+    async def start_without(self, error: StoreError) -> None:
+        """Begin while the store cannot be read; it is tried again in the background."""
+        self._is_unread, self._is_failing = True, True
+        self._count()
+        self._report(f"the store cannot be read: {error}; until it can, only keys of the configuration are admitted")
+
     async def refresh(self, older_than: float = 0.0) -> None:
         """Read the keys again, unless that has just been done. While the store fails, the old ones stay."""
         async with self._reading:
@@ -270,6 +286,7 @@ class KeyRing:
             begun = self._monotonic()
             self._keys = {key.hashed: key for key in await saved_keys(self._store)}
             self._read_at = begun
+            self._is_unread = False
 
     async def admit(self, secret: str) -> str:
         """The hash that identifies a client. Raises a refusal if a key is needed and this is not one."""
@@ -281,6 +298,8 @@ class KeyRing:
         await self.ensure_fresh(UNKNOWN_KEY_SECONDS)
         if self._has(client):
             return client
+        if self._is_unread:
+            raise ProviderError(Failure("overloaded", UNREAD, 503, retry_after=1))
         raise refusal("auth", self._refusal_message(secret, client), 401)
 
     async def admit_to_metrics(self, secret: str) -> str:

@@ -3,10 +3,9 @@
     ticket = await meter.admit(client, record, size)    # raises the refusal that the client gets
     meter.record(ticket, record)                        # at the end, however it ended
 
-Everything is counted in memory, and added to the store in one batch a second. The store returns the totals of all
-processes, so only the first request of a client reads it. Processes see each other's use two or three seconds later,
-and the cost of a reply is known at its end: a limit can be exceeded by what other processes serve in those seconds,
-and by replies in progress. Against bursts, a request in progress counts as many tokens as its length suggests.
+Everything is counted in memory, and added to the store in one batch a second. What a request will probably use is
+reserved in the store before it begins, a little more at a time than is needed (`reservations.py`): so several processes
+together exceed a limit by one request, or by what an estimate was too low (`estimates.py`).
 
 Laws: no use is counted twice, even if the store's response is lost; none is lost, unless a process dies within the
 second, or its store cannot be written when it ends. A refusal names the limit, its size and when there is more. A model
@@ -24,12 +23,15 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from toolglot.conversation import Failure
 from toolglot.errors import InputError
-from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, KeyRing, Period, Unit
+from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, KeyRing, Period
+from toolglot.gateway.accounting.client_keys import Unit as BudgetUnit
+from toolglot.gateway.accounting.estimates import BYTES_PER_TOKEN, MAX_ESTIMATED, CostEstimates
 from toolglot.gateway.accounting.prices import ConfiguredPrices
+from toolglot.gateway.accounting.reservations import NO_COST, Cost, LimitUse, ReachedError, Reservations, Unit
 from toolglot.gateway.http.requests import refusal
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.state.bounded_store import STORE_SECONDS
@@ -63,12 +65,13 @@ SLOTS: Final = 11
 DAY: Final = 86_400
 NANO: Final = 1_000_000_000
 """Money is counted in whole billionths of a dollar, which add up exactly."""
-BYTES_PER_TOKEN: Final = 4
-MAX_ESTIMATED: Final = 32_000
-"""Tokens that a request in progress counts at most: a long body may be an image."""
 _MAX_ROWS: Final = 1000
 _COUNTED: Final = {f"{name}_tokens": name for name in ("input", "output", "cache_read", "cache_write")}
 """The tokens of a reply that are counted, and their names in a row."""
+
+RESERVED_SECONDS: Final = 1.0
+"""When a request is to be sent again that was refused because of others in progress."""
+UNREADABLE: Final = "the gateway's store cannot be read now, so the usage of this key is unknown; try again"
 
 REPLAYED: Final = "(replay)"
 """Marks the upstream of requests that the inspector repeated."""
@@ -94,6 +97,10 @@ class Total:
     def of(self, name: str) -> float:
         return self._stored.get(name, 0.0) + self._sending.get(name, 0.0) + self._pending.get(name, 0.0)
 
+    def unsent(self, name: str) -> float:
+        """What the store has not confirmed."""
+        return self._sending.get(name, 0.0) + self._pending.get(name, 0.0)
+
     def add(self, amounts: Mapping[str, float]) -> None:
         for name, amount in amounts.items():
             self._pending[name] = self._pending.get(name, 0.0) + amount
@@ -104,9 +111,9 @@ class Total:
         return bool(self._pending or self._sending) and not self.is_sending
 
     def update(self, amounts: Mapping[str, float]) -> None:
-        """Take over what the store has, unless something is being sent, which may be in it or not."""
-        if not self._sending:
-            self._stored = amounts
+        """Take over what the store has. What is being sent may be in it, and then counts twice for a moment: what
+        others have added must not count too late."""
+        self._stored = amounts
 
     async def send(self, store: Store, name: RowName, writer: str, addition: str) -> None:
         """Send what was not confirmed again, under the same name, and then what is new."""
@@ -139,32 +146,43 @@ class Total:
 class KeyLimits:
     """The limits of a key, in the form that each request needs."""
 
-    __slots__ = ("budgets", "has_money", "is_limited", "key", "periods", "rates")
+    __slots__ = ("budgets", "has_money", "has_tokens", "is_limited", "key", "periods", "rates")
 
     def __init__(self, key: ClientKey) -> None:
         self.key: ClientKey = key
         found = [(*BUDGETS[name], limit) for name, limit in key.budgets.items()]
-        self.budgets: list[tuple[Unit, Period, float]] = [
+        self.budgets: list[tuple[BudgetUnit, Period, float]] = [
             (unit, period, float(limit * (1 if unit == "tokens" else NANO))) for unit, period, limit in found
         ]
         self.periods: tuple[Period, ...] = tuple(dict.fromkeys(period for _, period, _ in found))
         self.has_money: bool = any(unit == "spend" for unit, _, _ in found)
-        rates = (("requests", key.requests_per_minute), ("tokens", key.tokens_per_minute))
-        self.rates: list[tuple[str, int]] = [(unit, limit) for unit, limit in rates if limit is not None]
+        rates: tuple[tuple[Literal["requests", "tokens"], int | None], ...] = (
+            ("requests", key.requests_per_minute),
+            ("tokens", key.tokens_per_minute),
+        )
+        self.rates: list[tuple[Literal["requests", "tokens"], int]] = [
+            (unit, limit) for unit, limit in rates if limit is not None
+        ]
+        self.has_tokens: bool = "tokens" in {name for name, *_ in (*found, *self.rates)}
         self.is_limited: bool = bool(self.budgets or self.rates)
 
 
 class Ticket:
     """A request that was admitted."""
 
-    __slots__ = ("client", "estimated", "is_over", "limits")
+    __slots__ = ("client", "cost", "estimated", "is_over", "limits", "size")
 
-    def __init__(self, client: str, limits: KeyLimits | None, estimated: int) -> None:
+    def __init__(
+        self, client: str, limits: KeyLimits | None, estimated: int, *, size: int = 0, cost: Cost = NO_COST
+    ) -> None:
         self.client: str = client
         self.limits: KeyLimits | None = limits
         """Its limits; None: it has none."""
         self.estimated: int = estimated
-        """Tokens that it counts while it is in progress."""
+        """Tokens of its prompt, as far as its length shows."""
+        self.size: int = size
+        self.cost: Cost = cost
+        """What it will probably use, and reserves while it is in progress."""
         self.is_over: bool = False
 
 
@@ -201,10 +219,18 @@ class Meter:
         self._minutes: dict[str, dict[int, Total]] = {}
         """The totals of each client's last minutes, by slot."""
         self._models: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-        self._estimated: dict[str, int] = {}
+        self._estimates = CostEstimates()
+        self._reservations = Reservations(
+            store,
+            self._writer,
+            uses=self._uses,
+            unsent=self._unsent,
+            load=self._load_now,
+            clock=clock,
+            monotonic=monotonic,
+        )
         self._loaded: dict[str, float] = {}
         self._seen: dict[str, float] = {}
-        self._loading: dict[str, asyncio.Lock] = {}
         self._is_failing = False
         self._is_unreadable = False
         self._flushing: asyncio.Future[None] | None = None
@@ -221,21 +247,59 @@ class Meter:
             "permission", f"the key {key.name!r} may not use {mask(model)[:200]!r}; it may use {allowed}", 403
         )
 
-    async def admit(self, client: str, record: RequestRecord, size: int = 0, *, runs_model: bool = True) -> Ticket:
-        """Admit a request of so many bytes, or raise why not."""
+    async def admit(
+        self,
+        client: str,
+        record: RequestRecord,
+        size: int = 0,
+        *,
+        runs_model: bool = True,
+        max_output: int | None = None,
+    ) -> Ticket:
+        """Admit a request of so many bytes, or raise why not. `max_output`: the tokens that its reply may have."""
         limits = self._limits_of(client)
         if limits is None:
             return Ticket(client, None, 0)
-        await self._load_totals(client)
-        now = self._clock()
         if limits.has_money and runs_model:
             self._refuse_unpriced(limits.key, record)
-        self._refuse_over_budget(limits, client, now)
-        self._refuse_over_rate(limits, client, now)
-        ticket = Ticket(client, limits, min(size // BYTES_PER_TOKEN, MAX_ESTIMATED))
-        self._estimated[client] = self._estimated.get(client, 0) + ticket.estimated
-        self._slot(client, now).add({"requests": 1})
+        cost = self._cost_of(limits, client, record, size, max_output if runs_model else 0)
+        ticket = Ticket(client, limits, min(size // BYTES_PER_TOKEN, MAX_ESTIMATED), size=size, cost=cost)
+        self._seen[client] = self._monotonic()
+        if self._is_known(client):
+            self._refuse_used_up(limits, client)
+
+        def count() -> None:
+            self._slot(client, self._clock()).add({"requests": 1})
+
+        try:
+            await self._reservations.take(client, cost, count)
+        except ReachedError as error:
+            self._refuse_used_up(limits, client)
+            raise _reserved(limits.key, error.reached) from None
+        except StoreError as error:
+            self._count_failure()
+            if not self._is_known(client):
+                self._note_unreadable(error)
+                raise ProviderError(Failure("overloaded", UNREADABLE, retry_after=BATCH_SECONDS)) from None
+            try:
+                self._reservations.take_known(client, cost, count)
+            except ReachedError as reached:
+                raise _reserved(limits.key, reached.reached) from None
         return ticket
+
+    def _cost_of(
+        self, limits: KeyLimits, client: str, record: RequestRecord, size: int, max_output: int | None
+    ) -> Cost:
+        """What a request will probably use of what is limited."""
+        model = record.route.model
+        prompt, reply = self._estimates.of(client, model, size, max_output)
+        cost: dict[Unit, float] = {"requests": 1} if limits.key.requests_per_minute is not None else {}
+        if limits.has_tokens:
+            cost["tokens"] = prompt + reply
+        if limits.has_money and not record.route.is_simulated:
+            counts = {"input_tokens": prompt, "output_tokens": reply}
+            cost["spend"] = self.prices.billionths(model, counts, record.route.upstream) or 0
+        return cost
 
     def counted_apart(self, client: str) -> Ticket:
         """A ticket for what a client used earlier, such as a batch that has ended."""
@@ -250,7 +314,9 @@ class Meter:
     def take_over(self, other: Meter) -> None:
         """Go on with the totals of another meter, if there is no store."""
         if self._store is None:
-            self._totals, self._minutes, self._estimated = other._totals, other._minutes, other._estimated
+            self._totals, self._minutes = other._totals, other._minutes
+            self._reservations.clients = other._reservations.clients
+            self._estimates = other._estimates
 
     def _limits_of(self, client: str) -> KeyLimits | None:
         key = self._ring.key_of(client)
@@ -261,23 +327,18 @@ class Meter:
             limits = self._limits[client] = KeyLimits(key)
         return limits if limits.is_limited else None
 
-    async def _load_totals(self, client: str) -> None:
-        """Read the totals of a client, unless they are known."""
-        now = self._seen[client] = self._monotonic()
-        if self._store is None or now - self._loaded.get(client, -math.inf) < STALE:
-            return
-        async with self._loading.setdefault(client, asyncio.Lock()):
-            if self._monotonic() - self._loaded.get(client, -math.inf) < STALE:
-                return
-            try:
-                await self._load(self._store, client)
-            except StoreError as error:
-                message = "the gateway's store cannot be read now, so the usage of this key is unknown; try again"
-                self._count_failure()
-                if not self._is_unreadable:  # once, until it can be read again
-                    self._report(f"{message}: {error}")
-                self._is_unreadable = True
-                raise ProviderError(Failure("overloaded", message, retry_after=BATCH_SECONDS)) from None
+    def _is_known(self, client: str) -> bool:
+        """Whether the totals of a client were read not long ago."""
+        return self._store is None or self._monotonic() - self._loaded.get(client, -math.inf) < STALE
+
+    def _note_unreadable(self, error: StoreError) -> None:
+        if not self._is_unreadable:  # once, until it can be read again
+            self._report(f"{UNREADABLE}: {error}")
+        self._is_unreadable = True
+
+    async def _load_now(self, client: str) -> None:
+        if self._store is not None:
+            await self._load(self._store, client)
 
     async def _load(self, store: Store, client: str) -> None:
         begun = self._monotonic()
@@ -300,28 +361,52 @@ class Meter:
             )
             raise refusal("billing", message, code="unknown_price")
 
-    def _refuse_over_budget(self, limits: KeyLimits, client: str, now: float) -> None:
-        starts = period_of(now)
-        for unit, period, limit in limits.budgets:
+    def _uses(self, client: str) -> list[LimitUse]:
+        """The limits of a client, and what is used of them now."""
+        limits, now = self._limits_of(client), self._clock()
+        if limits is None:
+            return []
+        starts, found = period_of(now), []
+        for budget, period, limit in limits.budgets:
             total = self._totals.get((SPENT, client, starts[period]))
-            used = total.of(unit) if total is not None else 0.0
-            estimated = self._estimated.get(client, 0) if unit == "tokens" else 0
-            if used + estimated >= limit:
-                raise refusal(
-                    "billing", _budget_message(limits.key, unit, period, used, limit, now), code="budget_exceeded"
-                )
+            used = total.of(budget) if total is not None else 0.0
+            found.append(LimitUse(period, budget, limit, used))
+        minute = self._minute(client, now).values() if limits.rates else ()
+        for unit, rate in limits.rates:
+            found.append(LimitUse("minute", unit, rate, sum(total.of(unit) for total in minute)))
+        return found
 
-    def _refuse_over_rate(self, limits: KeyLimits, client: str, now: float) -> None:
+    def _unsent(self, client: str, unit: Unit) -> float:
+        """What this process has counted and not yet added to the totals in the store."""
+        found = sum(total.unsent(unit) for total in self._minutes.get(client, {}).values())
+        limits = self._limits_of(client)
+        starts = period_of(self._clock())
+        for period in limits.periods if limits is not None else ():
+            total = self._totals.get((SPENT, client, starts[period]))
+            found = max(found, total.unsent(unit) if total is not None else 0.0)
+        return found
+
+    def _minute(self, client: str, now: float) -> dict[int, Total]:
+        """The last minute, by slot."""
         # The clocks of others may be ahead by a minute: what is later was counted before this clock was set back.
         current = int(now // SLOT)
-        minute = {
-            slot: total
-            for slot, total in self._minutes.get(client, {}).items()
-            if current - SLOTS < slot <= current + SLOTS
-        }
+        slots = self._minutes.get(client, {})
+        return {slot: total for slot, total in slots.items() if current - SLOTS < slot <= current + SLOTS}
+
+    def _refuse_used_up(self, limits: KeyLimits, client: str) -> None:
+        """Refuse what is over a limit, whatever requests in progress will use."""
+        now = self._clock()
+        starts = period_of(now)
+        for budget, period, size in limits.budgets:
+            total = self._totals.get((SPENT, client, starts[period]))
+            used = total.of(budget) if total is not None else 0.0
+            if used >= size:
+                raise refusal(
+                    "billing", _budget_message(limits.key, budget, period, used, size, now), code="budget_exceeded"
+                )
+        minute = self._minute(client, now) if limits.rates else {}
         for unit, limit in limits.rates:
             used = sum(total.of(unit) for total in minute.values())
-            used += self._estimated.get(client, 0) if unit == "tokens" else 0
             if used < limit:
                 continue
             slots = sorted((slot, total.of(unit)) for slot, total in minute.items())
@@ -338,9 +423,9 @@ class Meter:
             return
         ticket.is_over = True
         client, limits, now = ticket.client, ticket.limits, self._clock()
-        if ticket.estimated:
-            self._estimated[client] -= ticket.estimated
         counts: Mapping[str, int] = record.reply.usage or _NO_COUNTS
+        if limits is not None:
+            self._estimates.learn(client, record.route.model, ticket.size, counts)
         if not counts and _has_reply(record) and ticket.estimated:
             counts = {"input_tokens": ticket.estimated}
         # In billionths of a dollar; None: not known. A simulated model costs nothing.
@@ -351,6 +436,7 @@ class Meter:
             tokens = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
             if tokens:
                 self._spend(limits, client, tokens, cost or 0, now)
+            self._reservations.end(client, ticket.cost)
         record.reply.price(cost)
         if self._store is not None:
             self._count(client, record, counts, cost, now)
@@ -464,6 +550,7 @@ class Meter:
             if failures and not self._is_failing:
                 self._report(f"cannot store usage now, and will try again: {failures[0]}")
             self._is_failing = bool(failures)
+        await self._reservations.renew()
         self._forget(self._clock())
 
     async def _send(self, store: Store) -> list[BaseException]:
@@ -505,10 +592,7 @@ class Meter:
         for client in idle:
             del self._seen[client]
             self._loaded.pop(client, None)
-            self._loading.pop(client, None)
             self._limits.pop(client, None)
-            if not self._estimated.get(client, 0):
-                self._estimated.pop(client, None)
         today = period_of(now)["day"]
         self._models = {name: known for name, known in self._models.items() if name[1] == today}
         self._totals = {name: total for name, total in self._totals.items() if self._is_needed(name, total, now)}
@@ -530,6 +614,7 @@ class Meter:
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
         await self.flush()
+        await self._reservations.close()
         if self._store is None:
             return
         lost = sum(total.is_waiting for total in self._totals.values())
@@ -599,7 +684,19 @@ def _seconds_until(slots: Iterable[tuple[int, float]], excess: float, now: float
     return SLOT
 
 
-def _budget_message(key: ClientKey, unit: Unit, period: Period, used: float, limit: float, now: float) -> str:
+def _reserved(key: ClientKey, reached: LimitUse) -> ProviderError:
+    """The refusal of a request for which requests in progress leave nothing of a limit."""
+    scale = NANO if reached.unit == "spend" else 1
+    sign = "$" if reached.unit == "spend" else ""
+    share = f"{sign}{reached.used / scale:,.10g} of {sign}{reached.limit / scale:,.10g}"
+    noun = "dollars" if reached.unit == "spend" else reached.unit
+    every = {"minute": "per minute", "total": "in total"}.get(reached.name, f"a {reached.name}")
+    message = f"the key {key.name!r} may use {sign}{reached.limit / scale:,.10g} {noun} {every}"
+    message = f"{message}, and has used {share}; requests in progress may use the rest: try again"
+    return ProviderError(Failure("rate_limit", message, 429, retry_after=RESERVED_SECONDS))
+
+
+def _budget_message(key: ClientKey, unit: BudgetUnit, period: Period, used: float, limit: float, now: float) -> str:
     if unit == "tokens":
         share = f"{used:,.0f} of {limit:,.0f} tokens"
     else:

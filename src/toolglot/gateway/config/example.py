@@ -35,6 +35,7 @@ _HEAD: Final = """\
 #max_connections = 20000                  # open connections, including idle ones
 #ping_seconds = 15                        # a keep-alive ping in silent streams; 0: none
 #drain_seconds = 30                       # how long open responses continue when the gateway stops
+#lame_duck_seconds = 0                    # how long it accepts connections before it stops, for load balancers
 #websocket_minutes = 60                   # how long a WebSocket may last; 0: none
 #websocket_memory_bytes = 67108864        # bytes of conversations that WebSockets keep in memory
 #request_memory_bytes = 67108864         # bytes of the last requests, whose histories are not read again; 0: none

@@ -207,6 +207,17 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             "to stop.",
         ),
     ] = 30
+    lame_duck_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=3600,
+            title="a number from 0",
+            description="How long the gateway still accepts connections after it got a signal to stop, while `/ready` "
+            "says that it stops and responses end their connections, so that a [load balancer]"
+            "(scale.md#rolling-restarts) can go elsewhere.",
+        ),
+    ] = 0
     websocket_minutes: Annotated[
         float,
         Meta(

@@ -17,7 +17,8 @@ import msgspec
 from toolglot import profiles
 from toolglot.conversation import Failure
 from toolglot.errors import InputError
-from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
+from toolglot.gateway.accounting.estimates import BYTES_PER_TOKEN
+from toolglot.gateway.accounting.metering import Ticket
 from toolglot.gateway.endpoints.body_fields import refuse_second_model
 from toolglot.gateway.endpoints.pass_through import NOT_COUNTED, forwarded_query, upstreams_of
 from toolglot.gateway.endpoints.table import GatewayEndpoint
@@ -82,7 +83,7 @@ class EmbeddingCall:
         ticket = Ticket(client, None, 0)
         if services.ring.key_of(client) is not None:
             meter.check_model(client, name)
-            ticket = await meter.admit(client, record, len(request.body))
+            ticket = await meter.admit(client, record, len(request.body), max_output=0)
             meter.check_price(client, record)
         try:
             await self._send(received, upstream, model)

@@ -20,7 +20,8 @@ from toolglot.conversation import Failure, Reply
 from toolglot.conversation.plausible_usage import COUNTS, IMPLAUSIBLE, plausible_usage, with_cached_input
 from toolglot.conversation.report import Entry
 from toolglot.errors import InputError, LimitError, RefusedError
-from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
+from toolglot.gateway.accounting.estimates import BYTES_PER_TOKEN
+from toolglot.gateway.accounting.metering import Ticket
 from toolglot.gateway.endpoints.body_fields import refuse_second_model
 from toolglot.gateway.endpoints.compacting import Compactor
 from toolglot.gateway.endpoints.response_history import ResponseHistory
@@ -40,7 +41,10 @@ from toolglot.gateway.observability.request_record import RecordedRoute, Request
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError
 from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, following_routes, in_step
 from toolglot.gateway.services import Services
+from toolglot.gateway.state.late_store import LateStore
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
+from toolglot.gateway.state.stored_responses import KIND as STORED
+from toolglot.gateway.state.vault import KIND as VAULT
 from toolglot.jsontext import count_marks
 from toolglot.middleware import Request
 from toolglot.protocols.base import ArrayWriter, codec, get
@@ -77,6 +81,19 @@ NOT_STORED: Final = Entry(
     reason="the response was not stored, and cannot be read or continued by its id: send the whole conversation",
     fault="loss",
     path="$.store",
+)
+NOT_STORED_YET: Final = Entry(
+    action="dropped",
+    reason="the response was not stored yet, because the gateway's store fails: until it is back, only this gateway "
+    "can read and continue it",
+    fault="loss",
+    path="$.store",
+)
+NOT_KEPT_YET: Final = Entry(
+    action="dropped",
+    reason="signed thinking was not stored yet, because the gateway's store fails: until it is back, only this gateway "
+    "has it",
+    fault="loss",
 )
 NOT_KEPT: Final = Entry(
     action="dropped",
@@ -218,7 +235,8 @@ class ModelRequest:
         if self._has_key:
             meter.check_model(client, self._record.request.model)
         if is_used and self._has_key:
-            self._ticket = await meter.admit(client, self._record, len(self._request.body))
+            most = received.conversation.options.sampling.max_tokens
+            self._ticket = await meter.admit(client, self._record, len(self._request.body), max_output=most)
         elif is_used:
             self._ticket = Ticket(client, None, 0)
         if self._services.chain and not self._is_background:
@@ -636,6 +654,7 @@ class ModelRequest:
         """Store what the client cannot carry, and the response if its protocol says so. What the store did not take is
         reported."""
         fields = self._fields if body is not None and self._is_responses else None
+        late, client = self._services.late, self._request.client
         try:
             is_stored = await self._store(needs_vault, out, original, reply, upstream, (fields, body))
         except StoreError as error:  # the client gets its reply all the same
@@ -643,9 +662,23 @@ class ModelRequest:
             is_stored = False
             if needs_vault:
                 self._store_losses.append(NOT_KEPT)
+        else:
+            if late is not None and late.size:
+                is_late = is_stored and body is not None and late.is_waiting(STORED, client, f"link:{body.get('id')}")
+                self._report_late(late, is_late=is_late, is_vault_late=needs_vault and late.is_waiting(VAULT, client))
         if fields is not None and not is_stored and wants_stored(fields):
             self._is_not_stored = True
             self._store_losses.append(NOT_STORED)
+
+    def _report_late(self, late: LateStore, *, is_late: bool, is_vault_late: bool) -> None:
+        """Report what waits for the store."""
+        if is_vault_late:
+            self._store_losses.append(NOT_KEPT_YET)
+        if is_late:
+            self._is_not_stored = True
+            self._store_losses.append(NOT_STORED_YET)
+        if is_late or is_vault_late:
+            self._record.response.note(f"nothing was stored yet: {late.last_error}")
 
     async def store_reply(
         self, exchange: UpstreamReply, reply: Reply, body: Fields | None, *, is_stream: bool

@@ -32,6 +32,7 @@ from toolglot.gateway.observability.record_text import capture, capture_lines, d
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.gateway.observability.request_record import SIMULATED_HEADER, RequestRecord
 from toolglot.gateway.services import Services
+from toolglot.gateway.state.stored_responses import KIND as STORED
 from toolglot.jsontext import parse
 from toolglot.protocols.base import ListedModel, get
 from toolglot.protocols.errors.failures import ProviderError
@@ -205,7 +206,11 @@ class InformationEndpoints:
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         wanted = (request.client, endpoint.action, request.method, endpoint.name, request.query)
-        found = await self._services.background.serve(*wanted) or await self._services.responses.serve(*wanted)
+        late = self._services.late
+        is_waiting = late is not None and late.is_waiting(STORED, request.client, f"link:{endpoint.name}")
+        # What waits for the store is served without it.
+        found = None if is_waiting and request.method == "GET" else await self._services.background.serve(*wanted)
+        found = found or await self._services.responses.serve(*wanted)
         return 200, found, {}
 
     async def _stream_response(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:

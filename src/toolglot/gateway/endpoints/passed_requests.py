@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from toolglot.errors import InputError
-from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN
+from toolglot.gateway.accounting.estimates import BYTES_PER_TOKEN
 from toolglot.gateway.http.form_data import FormField, is_form, read_form
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, refusal
 from toolglot.gateway.state.owned_objects import MAX_MODELS, is_id

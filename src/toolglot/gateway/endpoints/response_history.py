@@ -13,6 +13,7 @@ from toolglot.gateway.http.offloading import WorkOffloader
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.conversations import ConversationTurn, conversation_of
 from toolglot.gateway.state.response_items import input_of
+from toolglot.gateway.state.stored_responses import Link
 
 Fields = dict[str, Any]
 
@@ -27,6 +28,8 @@ class ResponseHistory:
         """The conversation of this gateway that it belongs to; empty: none."""
         self._last_turn = ""
         """The key of the last turn of it."""
+        self._seen: dict[str, Link] = {}
+        """The exchange that it continues."""
 
     async def expand(self, fields: Fields, stored_by: str, *, is_native: bool, offload: WorkOffloader) -> Fields | None:
         """The request with everything that it refers to; None: it refers to nothing, or its upstream has it.
@@ -42,6 +45,7 @@ class ResponseHistory:
             stored_by=stored_by,
             offload=offload,
             earlier=[(turn.stored_by, turn.items) for turn in turns] if turns is not None else None,
+            seen=self._seen,
         )
 
     async def _turns(self, fields: Fields, *, may_be_elsewhere: bool) -> list[ConversationTurn] | None:
@@ -66,5 +70,7 @@ class ResponseHistory:
             await self._services.conversations.append(
                 self._client, conversation, items, stored_by=stored_by, last=self._last_turn
             )
-        is_kept = await responses.keep(self._client, fields, body, stored_by=stored_by, conversation=conversation)
+        is_kept = await responses.keep(
+            self._client, fields, body, stored_by=stored_by, conversation=conversation, seen=self._seen
+        )
         return is_kept or bool(stored_by and not responses.is_on)

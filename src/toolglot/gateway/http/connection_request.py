@@ -184,6 +184,8 @@ class ConnectionRequest:
         if headers.get("connection") == "close":
             self.keeps_alive = False
             return ""
+        if self._connection.is_ending:
+            self.keeps_alive = False
         return "" if self.keeps_alive else CLOSE
 
     async def write(self, data: bytes) -> None:

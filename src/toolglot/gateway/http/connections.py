@@ -138,6 +138,11 @@ class BoundedProtocol(WritingProtocol):
         timer."""
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the gateway shuts down: then a connection ends with the response."""
+        return self._gateway.shutdown.is_draining
+
     # --- the connection -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

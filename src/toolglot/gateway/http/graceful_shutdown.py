@@ -1,10 +1,11 @@
-"""Graceful shutdown: no new requests, open ones go on, and those that take too long end with an error.
+"""Graceful shutdown: requests are served to the end, on connections that end with them; what takes too long is cut off.
 
-    serving ── drain() ──▶ draining ── every response has ended, or cut() ──▶ over
+    serving ── a signal ──▶ draining: still accepting (`lame_duck_seconds`) ──▶ draining: no new connections
+            ── every response has ended, or cut() ──▶ over
 
-Law: while it drains, a new request is refused with an error that clients retry, on a connection that ends with the
-response: the next one reaches another process. What is cut off ends with an error of its protocol, not with a lost
-connection.
+Laws: while it drains, `/ready` fails, and a response says that its connection ends: the next request reaches another
+process. Only when responses are cut off, a new request is refused, with an error that clients retry. What is cut off
+ends with an error of its protocol, not with a lost connection.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class GracefulShutdown:
         self.is_draining: bool = False
         self.is_hurried = False
         """Open requests are not waited for any more."""
+        self._is_over = False
+        """New requests are refused."""
         self._open: dict[RequestRecord, asyncio.Task[None] | None] = {}
 
     def begin(self, record: RequestRecord, task: asyncio.Task[None] | None) -> None:
@@ -44,12 +47,20 @@ class GracefulShutdown:
         return frozenset(self._open)
 
     def refuse_new(self, record: RequestRecord) -> None:
-        """Refuse a request while the gateway drains."""
-        if self.is_draining and record.request.action not in STILL_ANSWERED:
+        """Refuse a request when open ones are cut off."""
+        if (self._is_over or self.is_hurried) and record.request.action not in STILL_ANSWERED:
             raise ProviderError(STOPPING)
 
+    async def wait(self, seconds: float) -> None:
+        """Go on for so long, unless it is hurried."""
+        self.is_draining = True
+        clock = asyncio.get_running_loop().time
+        end = clock() + seconds
+        while clock() < end and not self.is_hurried:
+            await asyncio.sleep(CHECK_SECONDS)
+
     async def wait_for_end(self, seconds: float) -> int:
-        """Refuse new requests, and wait at most that long for the end of open ones. Returns how many are left."""
+        """Wait at most that long for the end of open requests. Returns how many are left."""
         self.is_draining = True
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
@@ -58,7 +69,8 @@ class GracefulShutdown:
         return len(self._open)
 
     async def cut(self, seconds: float) -> int:
-        """End open requests with an error. Returns how many did not end in that time."""
+        """Refuse new requests, and end open ones with an error. Returns how many did not end in that time."""
+        self._is_over = True
         for record, task in self._open.items():
             if task is not None and not record.response.is_complete:
                 record.response.cut()

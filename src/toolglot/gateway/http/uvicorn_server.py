@@ -1,10 +1,11 @@
-"""uvicorn's server with a graceful shutdown: it stops listening, waits for open responses, and ends the rest.
+"""uvicorn's server with a graceful shutdown: it says that it ends, stops listening, waits for open responses, and ends
+the rest.
 
 The first signal drains, the second one ends open requests at once, and the third one kills: only then is usage lost
 that is not stored yet.
 
-Laws: no connection is accepted once it drains. Idle ones stay open meanwhile, so that a request on one gets an error
-and not a lost connection. It has ended within its time and a few seconds.
+Laws: it accepts connections for `lame_duck_seconds` after the first signal, and loses none that was made before it
+stops. Idle ones stay open meanwhile, and requests on them are served. It has ended within its time and a few seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 from uvicorn import Config, Server
 
 from toolglot.gateway.app import Gateway
+from toolglot.gateway.http.listening_end import accept_the_rest
 
 CUT_SECONDS: Final = 2.0
 """Seconds for clients to read the end of a response that was cut off."""
@@ -41,6 +43,10 @@ class UvicornServer(Server):
         self.force_exit = self._signals > 2
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._seconds is None:
+            await self._gateway.announce_end(self._gateway.config.gateway.lame_duck_seconds)
+        for sock in sockets or ():
+            await accept_the_rest(sock, is_shared=self._gateway.worker_links is not None)
         for server in self.servers:
             server.close()
         for sock in sockets or ():

@@ -31,6 +31,7 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot.errors import InputError
+from toolglot.gateway.http.listening_end import drop_new
 
 VARIABLE: Final = "TOOLGLOT_WORKER"
 """Set in a worker: its number, the two descriptors that it inherits, and a folder."""
@@ -41,6 +42,8 @@ FIRST_PAUSE: Final = 0.1
 MAX_PAUSE_SECONDS: Final = 30.0
 KILL_SECONDS: Final = 15.0
 """Seconds that workers have after their time to drain."""
+CLOSE_SECONDS: Final = 1.0
+"""Seconds in which workers accept the last connections."""
 USAGE_ERROR: Final = 2
 _STEP_SECONDS: Final = 1.0
 
@@ -116,6 +119,7 @@ class Supervisor:
         sock: socket.socket,
         *,
         drain_seconds: float,
+        lame_duck_seconds: float = 0.0,
         notice: Callable[[str], None],
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -124,7 +128,10 @@ class Supervisor:
             raise InputError("several workers need Linux, macOS or another Unix", path="--workers")
         self._words = [sys.executable, "-m", "toolglot", *words]
         self._sock = sock
-        self._drain_seconds = drain_seconds
+        self._lame_duck_seconds = lame_duck_seconds
+        self._dropped = 0.0
+        """When new connections were no longer made; 0: they are."""
+        self._drain_seconds = lame_duck_seconds + drain_seconds
         self._notice = notice
         self._environ = dict(os.environ if environ is None else environ)
         self._slots = [Slot(number) for number in range(1, count + 1)]
@@ -190,6 +197,7 @@ class Supervisor:
                 if slot.process is None and slot.next_start <= now:
                     self._start(slot, now)
             return True
+        self._end_listening(now)
         if now - self._stopped > self._drain_seconds + KILL_SECONDS:
             self._kill()
         return any(slot.process is not None for slot in self._slots)
@@ -224,10 +232,19 @@ class Supervisor:
     def _signal_all(self, number: int, now: float) -> None:
         """Send a signal to all workers: to stop, or to hurry."""
         self._stopped = self._stopped or now
-        self._sock.close()
+        self._end_listening(now)
         for slot in self._slots:
             if slot.process is not None:
                 slot.process.send_signal(number)
+
+    def _end_listening(self, now: float) -> None:
+        """After the lame-duck time: first no connection is made any more, then the workers accept what is made, and
+        only then others are refused."""
+        if now >= self._stopped + self._lame_duck_seconds and not self._dropped:
+            drop_new(self._sock)
+            self._dropped = now
+        if self._dropped and now >= self._dropped + CLOSE_SECONDS:
+            self._sock.close()
 
     def _kill(self) -> None:
         for slot in self._slots:

@@ -79,6 +79,12 @@ class BoundedStore:
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
         return await self._write(self._store.claim(kind, client, key, holder, until=until))
 
+    async def hold(
+        self, kind: str, client: str, holder: str, amounts: Mapping[str, float], *, until: float
+    ) -> dict[str, float]:
+        # Not queued while the store is silent: it would hold what nobody uses any more.
+        return await self._read(lambda: self._store.hold(kind, client, holder, amounts, until=until))
+
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
     ) -> list[Row]:

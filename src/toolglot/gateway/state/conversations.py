@@ -25,7 +25,7 @@ from toolglot.gateway.state.stored_responses import MAX_BYTES, MAX_LINKS, is_id,
 from toolglot.protocols.framing.json_line import json_bytes
 from toolglot.referee.readers.forms import look
 from toolglot.referee.readers.forms_openai_responses import ITEM
-from toolglot.store import Store
+from toolglot.store import RowStore, Store
 
 KIND: Final = "conversations"
 MAX_ADDED: Final = 20
@@ -53,8 +53,17 @@ class ConversationTurn(Struct, frozen=True):
 class Conversations:
     """Conversations of all clients; without a store, none."""
 
-    def __init__(self, store: Store | None, *, seconds: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store | None,
+        *,
+        seconds: float,
+        late: RowStore | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """late: takes the items of a response that has been paid for, whatever the store does."""
         self._store = store
+        self._late = late or store
         self._seconds = seconds
         self._clock = clock
 
@@ -97,7 +106,10 @@ class Conversations:
         if len(row) > MAX_BYTES:
             return None
         try:
-            await self._keep(client, {f"t:{id}:{moment:017d}-{stem[:6]}": row})
+            if self._late is not None:
+                await self._late.keep(
+                    KIND, client, {f"t:{id}:{moment:017d}-{stem[:6]}": row}, until=now + self._seconds
+                )
         except LimitError:
             return None
         return listed

@@ -41,7 +41,7 @@ from toolglot.gateway.state.response_items import (
 from toolglot.jsontext import parse
 from toolglot.limits import Limits
 from toolglot.protocols.framing.json_line import json_bytes
-from toolglot.store import Store
+from toolglot.store import RowStore, StoreError
 
 KIND: Final = "responses"
 MAX_LINKS: Final = 4_000
@@ -77,6 +77,9 @@ class Link(Struct, frozen=True, kw_only=True):
     """The conversation that it belongs to; empty: none."""
 
 
+_NO_LINKS: Final[Mapping[str, Link]] = {}
+
+
 class StoredItem(Struct, frozen=True):
     """An item of a response."""
 
@@ -90,7 +93,7 @@ class StoredResponses:
 
     def __init__(
         self,
-        store: Store | None,
+        store: RowStore | None,
         *,
         seconds: float,
         clock: Callable[[], float] = time.time,
@@ -119,12 +122,14 @@ class StoredResponses:
         stored_by: str = "",
         offload: WorkOffloader = at_once,
         earlier: Sequence[tuple[str, list[Any]]] | None = None,
+        seen: dict[str, Link] | None = None,
     ) -> dict[str, Any] | None:
         """A request with everything that it refers to; None: it refers to nothing, or to what its upstream has stored.
 
         may_be_elsewhere: what is not known here is left to the upstream to find or to refuse.
         stored_by: the upstream, if it stores responses itself, by the name that `keep` got; what it has is left to it.
         earlier: the items of its conversation, with the upstreams that have stored them; None: it names none.
+        seen: gets the exchange that it continues, for `keep`.
         """
         previous, items = fields.get("previous_response_id"), input_of(fields)
         if items is None:
@@ -134,7 +139,7 @@ class StoredResponses:
             return None
         try:
             last = previous if type(previous) is str else None
-            found = await self._all_items(client, last, items, named, stored_by, fields, offload, earlier)
+            found = await self._all_items(client, last, items, named, stored_by, fields, offload, earlier, seen)
         except response_errors.MissingError:
             if may_be_elsewhere:
                 return None
@@ -155,9 +160,12 @@ class StoredResponses:
         fields: Mapping[str, Any],
         offload: WorkOffloader,
         earlier: Sequence[tuple[str, list[Any]]] | None,
+        seen: dict[str, Link] | None,
     ) -> list[Any] | None:
         """All items of a conversation up to now; None: its upstream has stored them."""
         last = None if previous is None else await self._link(client, previous)
+        if seen is not None and last is not None:
+            seen[last.id] = last
         known = await self._items(client, named)
         is_stored_there = all(stored.stored_by == stored_by for stored in known.values()) and len(known) == len(named)
         if last is not None and last.conversation:
@@ -225,6 +233,7 @@ class StoredResponses:
         *,
         stored_by: str = "",
         conversation: str = "",
+        seen: Mapping[str, Link] = _NO_LINKS,
     ) -> bool:
         """Keep an exchange: the request as the client sent it, the response as the client got it.
 
@@ -232,6 +241,7 @@ class StoredResponses:
 
         stored_by: the upstream, if it has stored the response itself.
         conversation: the conversation of this gateway that it belongs to.
+        seen: the exchange that it continues, if it was read for the request.
         """
         id, output, items = response.get("id"), response.get("output"), input_of(request)
         if self._store is None or request.get("store") is False:
@@ -243,7 +253,7 @@ class StoredResponses:
         previous = request.get("previous_response_id")
         before = None
         if type(previous) is str:
-            before = (await self._links(client, [previous])).get(previous)
+            before = seen.get(previous) or await self._known_link(client, previous)
         link = self._new_link(id, previous if type(previous) is str else "", before, items, output, stored_by)
         if link is None:
             return False
@@ -337,6 +347,13 @@ class StoredResponses:
         if link is None:
             raise response_errors.missing_previous(id)
         return link
+
+    async def _known_link(self, client: str, id: str) -> Link | None:
+        """A link, if it is there and can be read now."""
+        try:
+            return (await self._links(client, [id])).get(id)
+        except StoreError:  # the response is kept all the same, and its chain is read step by step
+            return None
 
     async def _links(self, client: str, ids: Sequence[str]) -> dict[str, Link]:
         rows = await self._rows(client, [f"link:{id}" for id in ids])

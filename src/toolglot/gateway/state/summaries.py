@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Compaction, Conversation, Turn
 from toolglot.conversation.compactions import OWN_MARK, is_own
 from toolglot.gateway.endpoints import response_errors
-from toolglot.store import Store
+from toolglot.store import RowStore
 
 KIND: Final = "summaries"
 MAX_MARKS: Final = 100
@@ -33,7 +33,7 @@ MAX_REMEMBERED: Final = 4 * 1024 * 1024
 class Summaries:
     """Summaries for all clients; without a store, as long as the process runs."""
 
-    def __init__(self, store: Store | None, *, seconds: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: RowStore | None, *, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._seconds = seconds
         self._clock = clock

@@ -45,7 +45,7 @@ from toolglot.conversation.version_1 import upgrade
 from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.profiles import Profile
 from toolglot.protocols.base import get
-from toolglot.store import Store
+from toolglot.store import RowStore
 
 KIND: Final = "vault"
 MAX_REMEMBERED: Final = 16 * 1024 * 1024
@@ -57,8 +57,8 @@ MAX_KEYS: Final = 5_000
 """Keys of one call to the store."""
 MAX_BYTES: Final = 1_000_000
 """Bytes of one turn. A longer one is not kept."""
-_MEANINGLESS: Final = frozenset({"id", "status"})
-"""Fields of a provider that mean nothing without the rest."""
+_MEANINGLESS: Final = frozenset({"id", "status", "index"})
+"""Fields of a provider that mean nothing without the rest. Streams have no `index`: it is the position of a call."""
 
 
 class KeptText(Struct, frozen=True, array_like=True, tag="t"):
@@ -107,7 +107,7 @@ def _read(data: bytes) -> KeptTurn:
 class Vault:
     """The opaque parts of turns, for all clients."""
 
-    def __init__(self, store: Store | None, *, seconds: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: RowStore | None, *, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._seconds = seconds
         self._clock = clock
@@ -331,7 +331,11 @@ def _text_hash(turn: Turn) -> bytes:
 def _keep_opaque(original: Turn, reply: Turn, issuer: Issuer) -> KeptTurn | None:
     """What the provider wants back of a turn; None: the client has all of it."""
     is_same = len(original.calls) == len(reply.calls) and original.text == reply.text
-    if not is_same or not any(map(_is_opaque, original.blocks)):
+    if not is_same:
+        return None
+    # The provider's prompt cache has the calls under its own ids.
+    is_renamed = any(own.id != call.id for own, call in zip(original.calls, reply.calls, strict=True))
+    if not is_renamed and not any(map(_is_opaque, original.blocks)):
         return None
     client_ids = iter([call.id for call in reply.calls])
     blocks: list[KeptText | KeptCall | KeptThinking] = []
