@@ -299,6 +299,15 @@ def test_what_is_old_is_forgotten() -> None:
     assert read_after(memory, body) == len(body)
 
 
+def test_a_smaller_memory_holds_less_from_the_next_request_on() -> None:
+    most = [1 << 30]
+    memory, body = a_memory(max_bytes=lambda: most[0]), request_of(turns_of(20))
+    read_after(memory, body)
+    most[0] = 0
+    read_request(body, source="anthropic", memory=memory.of("b"))
+    assert memory.size == 0
+
+
 @pytest.mark.parametrize("client", ["a", None])
 def test_what_is_purged_is_forgotten(client: str | None) -> None:
     memory, body = a_memory(), request_of(turns_of(20))

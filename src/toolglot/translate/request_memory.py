@@ -227,10 +227,10 @@ class RequestMemory:
                 self.tools = ToolMemory()
 
     def _drop_old(self) -> None:
-        since = self._clock() - self._max_age_seconds
+        since, max_bytes = self._clock() - self._max_age_seconds, self._max_bytes()
         while self._order:
             number = next(iter(self._order))
-            if self._clients[self._order[number]][number].used >= since:
+            if self._clients[self._order[number]][number].used >= since and self.size <= max_bytes:
                 return
             self._forget(number)
 
