@@ -26,6 +26,7 @@ from toolglot.jsontext import (
     Change,
     clone,
     fix_surrogates,
+    has_duplicate_keys,
     json_path,
     parse,
 )
@@ -448,3 +449,12 @@ def test_work_is_linear_for_keys_that_become_equal() -> None:
 )
 def test_a_local_reference_is_followed_and_no_other(reference: object, found: object) -> None:
     assert jsontext.local_reference({"a": [1, {"b/c": 2}], "~": 3}, reference) == found
+
+
+@pytest.mark.parametrize("quotes", range(5))
+def test_a_key_that_comes_twice_is_found_however_quotes_are_written(quotes: int) -> None:
+    body = b'{"a":1,"a":2,"b":"%b"}' % (rb"\u0022" * quotes)
+    assert has_duplicate_keys(body, json.loads(body))
+    assert has_duplicate_keys(body.decode(), json.loads(body))
+    once = body.replace(b'"a":1,', b"")
+    assert not has_duplicate_keys(once, json.loads(once))

@@ -264,7 +264,7 @@ def refuse_many_values(encoded: bytes, limits: Limits, path: str) -> None:
     """Raise if a text has more values than the limit. Only one that might have them is looked at closely."""
     if len(encoded) < 2 * limits.max_nodes or count_marks(encoded) < limits.max_nodes:
         return
-    if _count_values(encoded, limits.max_nodes) > limits.max_nodes:
+    if count_values(encoded, limits.max_nodes) > limits.max_nodes:
         raise limit_error("max_nodes", limits.max_nodes, path)
 
 
@@ -276,9 +276,9 @@ def count_marks(encoded: bytes) -> int:
     return sum([len(encoded[start : start + _SLICE].translate(None, _NOT_MARKS)) for start in starts])
 
 
-def _count_values(encoded: bytes, enough: int) -> int:
+def count_values(encoded: bytes, enough: int) -> int:
     """The values of a JSON text: a comma or an opening bracket outside strings precedes each but the first. Counted
-    slice by slice, until there are more than enough."""
+    slice by slice, until there are more than `enough`."""
     values, start, last, is_in_string = 1, 0, b"", False
     while start < len(encoded) and values <= enough:
         stop = start + _SLICE
@@ -611,11 +611,14 @@ def local_reference(root: Any, reference: object) -> Any:
 def has_duplicate_keys(data: bytes | str, value: Any) -> bool:
     """Whether an object of a JSON text, which was read as `value`, has a key more than once.
 
-    As many quotes are written as were read, unless a key occurs twice or a quote is written as an escape: so counting
-    them settles nearly every text.
+    As many quotes are written as were read, unless a key occurs twice or a quote is written as a number: so counting
+    them settles nearly every text. One that has both may have as many as it needs.
     """
-    quotes = data.count(b'"') if isinstance(data, bytes) else data.count('"')
-    return quotes != msgspec.json.encode(value).count(b'"') and bool(duplicate_keys(data, limit=1))
+    if isinstance(data, bytes):
+        quotes, is_numbered = data.count(b'"'), b"\\u0022" in data
+    else:
+        quotes, is_numbered = data.count('"'), "\\u0022" in data
+    return (is_numbered or quotes != msgspec.json.encode(value).count(b'"')) and bool(duplicate_keys(data, limit=1))
 
 
 def duplicate_keys(text: str | bytes, *, limit: int = 9) -> list[str]:

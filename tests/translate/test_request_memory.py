@@ -17,9 +17,12 @@ from support.protocols.strategies.gemini import gemini_requests
 from support.protocols.strategies.ollama import ollama_requests
 from support.protocols.strategies.openai_chat import chat_requests
 from support.protocols.strategies.openai_responses import openai_responses_requests
+from toolglot.conversation.turn_memo import MAX_KEYS
 from toolglot.errors import ToolglotError
+from toolglot.jsontext import count_marks
+from toolglot.limits import Limits
 from toolglot.protocols.base import get
-from toolglot.translate.request_memory import MAX_SESSIONS, ClientRequests, RequestMemory
+from toolglot.translate.request_memory import COST, MAX_SESSIONS, ClientRequests, RequestMemory
 from toolglot.translate.requests import read_continued, read_request
 
 Fields = dict[str, Any]
@@ -207,10 +210,10 @@ def test_a_client_never_gets_what_another_one_sent() -> None:
 
 
 def test_the_memory_is_bounded_in_bytes_and_sessions() -> None:
-    memory = a_memory(max_bytes=lambda: 200_000)
+    memory = a_memory(max_bytes=lambda: 400_000)
     for number in range(100):
         read_after(memory, request_of([text("user", f"task {number}"), *turns_of(10)]))
-        assert memory.size <= 200_000
+        assert memory.size <= 400_000
     assert memory.size > 0
     big = request_of(turns_of(300))
     assert read_after(memory, big) == read_after(memory, big) == len(big)  # one session may not displace all others
@@ -224,6 +227,68 @@ def test_no_more_than_so_many_sessions_of_a_client_are_kept() -> None:
     assert len(kept) == MAX_SESSIONS
 
 
+def test_many_small_values_count_for_the_memory_that_they_take() -> None:
+    memory = a_memory()
+    body = request_of([text("user", "go"), *[{"role": "user", "content": [{"type": "text", "text": "a"}] * 20_000}]])
+    read_after(memory, body)
+    assert memory.size > 3 * COST * len(body)
+
+
+@pytest.mark.parametrize("depth", range(14, 22))
+def test_new_turns_may_be_as_deep_as_they_may_be_in_a_whole_body(depth: int) -> None:
+    memory, turns, limits = a_memory(), turns_of(20), Limits(max_depth=20)
+    read_after(memory, request_of(turns))
+    deep = text("user", "go")
+    for _ in range(depth):
+        deep = {**text("user", "go"), "more": deep}
+    body = request_of([*turns, deep])
+
+    def outcome(own: ClientRequests | None) -> Any:
+        try:
+            return read_request(body, source="anthropic", limits=limits, memory=own).conversation
+        except ToolglotError as error:
+            return str(error)
+
+    assert outcome(memory.of("a")) == outcome(None)
+
+
+def test_a_key_that_comes_twice_is_not_hidden_by_quotes_that_are_written_as_numbers() -> None:
+    memory, turns = a_memory(), turns_of(20)
+    body = request_of(turns).replace(b'"model"', b'"model": "other", "model"', 1)
+    body = body.replace(b"Fix it. ", rb"Fix it.\u0022\u0022\u0022\u0022", 1)
+    for _ in range(2):
+        received = read_request(body, source="anthropic", memory=memory.of("a"))
+        assert not received.has_unique_keys
+    assert memory.size == 0
+
+
+def test_values_are_counted_alike_however_often_a_session_was_rewound() -> None:
+    memory, turns = a_memory(), turns_of(30)
+    for number in range(60):
+        last = text("user", "[,{" * (number % 7) + str(number))
+        body = request_of([*turns[: -1 - number % 5], last], **({"metadata": {"a": [1, 2, 3]}} if number % 3 else {}))
+        own = memory.of("a")
+        counted = own.count_values(body, "anthropic")
+        assert counted == (count_marks(body) if number else None)
+        read_request(body, source="anthropic", memory=own)
+
+
+@pytest.mark.parametrize("is_continued", [True, False])
+def test_what_became_of_turns_that_are_gone_is_not_held(is_continued: bool) -> None:
+    memory, turns = a_memory(), turns_of(20)
+    for number in range(40):
+        for name, model in TARGETS:
+            kept = [*turns, text("user", f"{number} " * 5_000), *([] if is_continued else turns[-8:])]
+            received = read_request(request_of(kept), source="anthropic", memory=memory.of("a"))
+            assert received.for_target(name, model=model).data
+    memos = {id(known.memo): known.memo for _, known in memory.requests_of(("a", "anthropic"))}
+    held = [made for memo in memos.values() for _, each in memo._made.values() for made in each.values()]
+    known = {id(turn) for _, request in memory.requests_of(("a", "anthropic")) for turn in request.turns}
+    big = [turn for turn, _ in held if len(turn.text) > 5_000]
+    assert all(id(turn) in known for turn in big)
+    assert len(held) <= len(memos) * MAX_KEYS * (len(kept) + 1)
+
+
 def test_what_is_old_is_forgotten() -> None:
     now = [0.0]
     memory, body = a_memory(clock=lambda: now[0], max_age_seconds=60.0), request_of(turns_of(20))
@@ -232,6 +297,15 @@ def test_what_is_old_is_forgotten() -> None:
     assert read_after(memory, body) < len(body)
     now[0] = 120.0
     assert read_after(memory, body) == len(body)
+
+
+def test_a_smaller_memory_holds_less_from_the_next_request_on() -> None:
+    most = [1 << 30]
+    memory, body = a_memory(max_bytes=lambda: most[0]), request_of(turns_of(20))
+    read_after(memory, body)
+    most[0] = 0
+    read_request(body, source="anthropic", memory=memory.of("b"))
+    assert memory.size == 0
 
 
 @pytest.mark.parametrize("client", ["a", None])

@@ -577,8 +577,7 @@ class Gateway:
             return await offloading.count_values(body)
         memory = request.memory = self._memory.of(request.client)
         count = memory.count_values(body, endpoint.protocol)
-        memory.values = await offloading.count_values(body) if count is None else count
-        return memory.values
+        return await offloading.count_values(body) if count is None else count
 
     async def _serve_endpoint(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
         assert self._services is not None and self._information is not None  # noqa: S101, PT018 - started

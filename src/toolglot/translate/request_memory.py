@@ -31,7 +31,14 @@ from toolglot.conversation import Conversation, Turn
 from toolglot.conversation.tool_memory import SplitBody, ToolMemory
 from toolglot.conversation.turn_memo import TurnMemo
 from toolglot.errors import InputError
-from toolglot.jsontext import count_marks, ensure_memory, has_duplicate_keys, refuse_deep, refuse_many_values
+from toolglot.jsontext import (
+    count_marks,
+    count_values,
+    ensure_memory,
+    has_duplicate_keys,
+    refuse_deep,
+    refuse_many_values,
+)
 from toolglot.limits import Limits
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
@@ -48,13 +55,17 @@ MAX_AGE_SECONDS: Final = 1800.0
 MIN_BYTES: Final = 2_048
 """Shorter bodies are read faster than they are compared."""
 COST: Final = 4
-"""How much memory a body takes, in multiples of its own length: its bytes, its values, its turns, and
-what they become."""
+"""How much memory a body takes, in multiples of its own length: its bytes, its strings, and what they become."""
+VALUE_BYTES: Final = 192
+"""How much each of its JSON values takes besides, as a value and as a part of a turn: many small ones take more memory
+than a long text."""
 
 _decode: Final = msgspec.json.Decoder().decode
 _read_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_items: Final = msgspec.json.Decoder(list[Raw]).decode
 _SPACE: Final = b" \t\r\n"
+_SHORT: Final = 512
+"""Values of texts up to this length are counted roughly."""
 _PLACEHOLDER: Final = 7_401_236_598_012_347_651
 _PLACEHOLDER_TEXT: Final = b"%d" % _PLACEHOLDER
 """Replaces the items that are known before the rest is parsed: an integer, which can be written in one way only."""
@@ -79,11 +90,19 @@ class KnownRequest(Struct, frozen=True, eq=False):
     """The conversation without the turns of the list: prompts in fields of their own, tools, settings."""
     memo: TurnMemo
     """What became of its turns."""
-    size: int
-    values: int = 0
-    """How many JSON values it has at the most; 0: nobody counted them."""
+    marks: tuple[int, ...]
+    """For each part, how many JSON values there are up to its end at the most (`jsontext.count_marks`)."""
+    sizes: tuple[int, ...]
+    """For each part, how much memory all takes up to its end, estimated."""
+    tail_marks: int
+    tail_size: int
     used: float = 0.0
     """When it was used last."""
+
+    @property
+    def size(self) -> int:
+        """How much memory it takes, estimated."""
+        return self.sizes[-1] + self.tail_size
 
 
 class ReadBody(Struct, frozen=True):
@@ -96,6 +115,16 @@ class ReadBody(Struct, frozen=True):
     memo: TurnMemo
 
 
+class NewText(Struct, frozen=True):
+    """What is new in a body."""
+
+    text: bytes
+    is_plain: bool
+    """Whether what is known was rendered before without a change of its turns."""
+    known_blocks: int
+    """How many blocks there are in the turns that are known."""
+
+
 class Match(Struct, frozen=True):
     """The part of a body that a remembered request has too."""
 
@@ -103,6 +132,11 @@ class Match(Struct, frozen=True):
     parts: int
     end: int
     """The offset in the body behind these parts."""
+
+    def stop(self, body: bytes) -> int | None:
+        """The offset in the body of what it has in common with the end of the known request; None: nothing."""
+        stop = len(body) - len(self.known.tail)
+        return stop if stop >= self.end and body.endswith(self.known.tail) else None
 
 
 class RequestMemory:
@@ -155,7 +189,7 @@ class RequestMemory:
             self._drop_old()
             return list(reversed(self._clients.get(key, {}).items()))
 
-    def keep(self, key: tuple[str, str], request: KnownRequest, replaced: int | None, values: int = 0) -> int | None:
+    def keep(self, key: tuple[str, str], request: KnownRequest, replaced: int | None) -> int | None:
         """Remember a request, maybe instead of the one that it continues. Returns its number, if it is remembered."""
         max_bytes = self._max_bytes()
         if request.size * 4 > max_bytes:
@@ -165,7 +199,7 @@ class RequestMemory:
                 self._forget(replaced)
             number, self._next = self._next, self._next + 1
             own = self._clients.setdefault(key, OrderedDict())
-            own[number] = replace(request, values=values, used=self._clock())
+            own[number] = replace(request, used=self._clock())
             self._order[number] = key
             self.size += request.size
             if len(own) > MAX_SESSIONS:
@@ -193,10 +227,10 @@ class RequestMemory:
                 self.tools = ToolMemory()
 
     def _drop_old(self) -> None:
-        since = self._clock() - self._max_age_seconds
+        since, max_bytes = self._clock() - self._max_age_seconds, self._max_bytes()
         while self._order:
             number = next(iter(self._order))
-            if self._clients[self._order[number]][number].used >= since:
+            if self._clients[self._order[number]][number].used >= since and self.size <= max_bytes:
                 return
             self._forget(number)
 
@@ -223,31 +257,30 @@ class ClientRequests:
         """The number of the request, once it is remembered."""
         self.memo: TurnMemo | None = None
         """What became of the turns of the request that was remembered."""
-        self.values: int = 0
-        """How many JSON values the body has at the most; 0: they were not counted."""
 
     @property
     def tools(self) -> ToolMemory:
         return self._memory.tools
 
-    def new_text(self, body: bytes, protocol: str) -> tuple[bytes, bool] | None:
-        """What of a body has to be read, and whether what is known was rendered before without a change of its turns;
-        None: the whole body."""
+    def new_text(self, body: bytes, protocol: str) -> NewText | None:
+        """What of a body has to be read; None: the whole body."""
         found = self._find(body, protocol)
         if found is None:
             return None
         match, number = found
-        stop = len(body) - len(match.known.tail)
-        is_tail_known = stop >= match.end and body.endswith(match.known.tail)
-        return body[match.end : stop if is_tail_known else None], self._memory.is_plain(number)
+        blocks = sum([len(turn.blocks) for turn in match.known.turns])
+        return NewText(body[match.end : match.stop(body)], self._memory.is_plain(number), blocks)
 
     def count_values(self, body: bytes, protocol: str) -> int | None:
         """How many JSON values a body has at the most (`jsontext.count_marks`): what is known was counted before. None
         if nothing is known of it."""
-        found, new = self._find(body, protocol), self.new_text(body, protocol)
-        if found is None or new is None or not found[0].known.values:
+        found = self._find(body, protocol)
+        if found is None:
             return None
-        return found[0].known.values + count_marks(new[0])
+        match = found[0]
+        known, stop = match.known, match.stop(body)
+        tail = known.tail_marks if stop is not None else 0
+        return known.marks[match.parts - 1] + count_marks(body[match.end : stop]) + tail
 
     def drop_body(self) -> None:
         """Forget the body that was compared last."""
@@ -279,6 +312,7 @@ class ClientRequests:
         match, number = found
         refuse_many_values(body, limits, "$")
         try:
+            ensure_memory(body)
             read, request = _Continuation(body, match, source, policy, limits, self.tools).read()
         except _NotContinuedError:
             return None
@@ -288,7 +322,7 @@ class ClientRequests:
         # A request that goes on where this one ended replaces it; one that goes another way does not.
         is_continued = match.parts >= len(match.known.texts) - _MOVED_PARTS
         replaced = number if is_continued else None
-        self._kept = self._memory.keep((self._client, source.protocol), request, replaced, self.values)
+        self._kept = self._memory.keep((self._client, source.protocol), request, replaced)
         return read
 
     def remember(self, body: bytes, fields: Fields, conversation: Conversation, source: Profile) -> bool:
@@ -298,15 +332,15 @@ class ClientRequests:
         if not is_long or codec(source.protocol).turn_parts is None:
             return False
         self._memory.count(known=0, new=len(body))
+        if has_duplicate_keys(body, fields):
+            return False
         try:
             ensure_memory(body)
-            if has_duplicate_keys(body, fields):
-                return False
             request = _split(body, fields, conversation, source)
         except (ValueError, RecursionError, InputError):
             return True
         if request is not None:
-            self._kept = self._memory.keep((self._client, source.protocol), request, None, self.values)
+            self._kept = self._memory.keep((self._client, source.protocol), request, None)
             self.memo = request.memo
         return True
 
@@ -349,9 +383,8 @@ class _Continuation:
         self._turns = get(source.protocol).turns
 
     def read(self) -> tuple[ReadBody, KnownRequest]:
-        known, end = self._match.known, self._match.end
-        stop = len(self._body) - len(known.tail)
-        if stop >= end and self._body.endswith(known.tail):
+        end, stop = self._match.end, self._match.stop(self._body)
+        if stop is not None:
             try:
                 return self._read_turns(self._body[end:stop])
             except msgspec.DecodeError:
@@ -368,7 +401,7 @@ class _Continuation:
         items = _decode(listed)
         if comma and not items:
             raise _NotContinuedError
-        refuse_deep(listed, items, self._limits, "$")
+        refuse_deep(self._body, [items], self._limits, "$")  # as deep as they are in the body
         if has_duplicate_keys(listed, items):
             raise _NotContinuedError
         turns = self._decode_items(items)
@@ -440,11 +473,15 @@ class _Continuation:
         if parts < len(known.texts):
             old_items, old_turns = old_items[: known.item_ends[parts - 1]], old_turns[: known.turn_ends[parts - 1]]
         new = _parts_of(items, turns, texts, self._source.protocol)
+        memo = known.memo
+        if parts < len(known.texts) or frame is not known.frame:
+            memo = memo.only((*frame.turns, *old_turns))
+        is_tail_known = tail is known.tail
         whole = {**fields, self._turns: [*old_items, *items]}
         conversation = replace(frame, turns=(*frame.turns, *old_turns, *turns))
         if has_mixed_forms(conversation, self._source.protocol):
             raise _NotContinuedError
-        read = ReadBody(whole, conversation, self._match.end, known.memo)
+        read = ReadBody(whole, conversation, self._match.end, memo)
         request = KnownRequest(
             known.head,
             (*known.texts[:parts], *new.texts),
@@ -455,8 +492,11 @@ class _Continuation:
             tail,
             fields,
             frame,
-            known.memo,
-            COST * len(self._body),
+            memo,
+            (*known.marks[:parts], *_marks_of(new.texts, known.marks[parts - 1])),
+            (*known.sizes[:parts], *_sizes_of(new.texts, known.sizes[parts - 1])),
+            known.tail_marks if is_tail_known else count_marks(tail),
+            known.tail_size if is_tail_known else _size_of(tail),
         )
         return read, request
 
@@ -504,6 +544,24 @@ def _texts_of(text: bytes, raws: Sequence[Raw], before: bytes) -> list[bytes]:
         texts.append(text[start:stop] if texts else before + text[:stop])
         start = stop
     return texts
+
+
+def _marks_of(texts: Sequence[bytes], before: int) -> tuple[int, ...]:
+    """How many JSON values there are at the most up to the end of each part."""
+    return tuple(accumulate(map(count_marks, texts), initial=before))[1:]
+
+
+def _sizes_of(texts: Sequence[bytes], before: int) -> tuple[int, ...]:
+    """How much memory all takes up to the end of each part, estimated."""
+    return tuple(accumulate(map(_size_of, texts), initial=before))[1:]
+
+
+def _size_of(text: bytes) -> int:
+    """How much memory is taken by what a text becomes, estimated."""
+    values = count_marks(text)
+    if len(text) > _SHORT and values * VALUE_BYTES > len(text):  # those in strings may be most of them
+        values = count_values(text, values)
+    return COST * len(text) + VALUE_BYTES * values
 
 
 @cache
@@ -559,5 +617,8 @@ def _split(body: bytes, fields: Fields, conversation: Conversation, source: Prof
         {**fields, name: []},
         frame,
         TurnMemo(),
-        COST * len(body),
+        _marks_of(parts.texts, count_marks(head)),
+        _sizes_of(parts.texts, _size_of(head)),
+        count_marks(tail),
+        _size_of(tail),
     )

@@ -665,7 +665,7 @@ def _write_known_turns(
         return msgspec.json.encode(write([turn], target))[1:-1]
 
     try:
-        texts = memo.each(("text", target.name, target.model, id(target)), conversation.turns, text_of)
+        texts = memo.each(("text", target.name, target.model), conversation.turns, text_of, owner=target)
     except (TypeError, ValueError, RecursionError):
         return None  # the whole body is written, and what is wrong with it reported
     rest = _encode_request(replace(conversation, turns=()), target, policy)

@@ -348,6 +348,17 @@ def test_a_body_with_two_models_is_refused(served: Served, path: str, first: str
     assert "`model` more than once" in got.body["error"]["message"]
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+def test_a_long_body_with_two_models_is_refused_however_its_quotes_are_written(served: Served, path: str) -> None:
+    said = '"' + "x" * 3_000 + r'\u0022\u0022"'  # in all as many quotes as the first model has
+    turns = f'[{{"role": "user", "content": {said}}}]'
+    body = f'{{"model": "gpt-5.5", "model": "gpt-4.1", "input": {said}, "max_tokens": 9, "messages": {turns}}}'
+    for _ in range(2):
+        got = ask(served, path, body.encode())
+        assert got.status == 400
+        assert "`model` more than once" in got.body["error"]["message"]
+
+
 def test_a_tool_with_a_parameter_named_model_is_no_second_model(served: Served) -> None:
     nested = {"type": "object", "properties": {"model": {"type": "string"}, "Model": {"type": "string"}}}
     tools = [{"type": "function", "function": {"name": "car", "parameters": nested}}]

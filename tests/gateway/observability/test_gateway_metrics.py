@@ -481,6 +481,20 @@ def test_the_log_for_people_has_no_events_but_what_they_should_know(form: LogFor
     assert stream.getvalue().splitlines() == lines
 
 
+@pytest.mark.parametrize("keep", ["off", "reports", "bodies"])
+def test_the_log_for_people_names_streams_by_their_id_as_other_requests(simulated: Server, keep: str) -> None:
+    stream = io.StringIO()
+    config = config_for(simulated, upstreams=f'[inspector]\nkeep = "{keep}"')
+    log = RequestLog(max_remembered=10, form="text", stream=stream)
+    app = Gateway(config, upstreams=Upstreams(config), request_log=log)
+    with running(app) as url:
+        served = Served(url, app)
+        ids = [say(served, "Hello", stream=is_stream).headers["x-toolglot-request"] for is_stream in (True, False)]
+        assert len(served.records) == 2
+    lines = [line for line in stream.getvalue().splitlines() if "/v1/" in line]
+    assert [line.rpartition("  ")[2] for line in lines] == ids
+
+
 def test_the_docs_have_every_field_of_the_log() -> None:
     page = (Path(__file__).parents[3] / "docs/observability.md").read_text().partition("## The log")[2]
     entry = Entry(action="renamed", reason="r", fault="renderer")

@@ -176,3 +176,42 @@ def test_what_still_waits_at_the_end_is_reported_as_lost() -> None:
         await late.close()
 
     assert with_late(act)[-1] == "cannot store what was kept in memory during the outage: 2 rows are lost"
+
+
+class SlowStore(BrokenStore):
+    """A store that takes its time to write, on another connection than it removes."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self.may_write = asyncio.Event()
+        self.may_write.set()
+        self.has_begun = asyncio.Event()
+
+    async def keep(self, *values: Any, **named: Any) -> None:
+        self._check()
+        self.has_begun.set()
+        await self.may_write.wait()
+        await super().keep(*values, **named)
+
+
+def test_a_row_that_is_removed_while_it_is_written_stays_removed() -> None:
+    async def run() -> None:
+        store = SlowStore(":memory:")
+        late = LateStore(store)
+        try:
+            store.is_broken = True
+            await late.keep("responses", "ann", {"a": b"1"}, until=LATER)
+            store.is_broken = False
+            store.may_write.clear()
+            writing = asyncio.create_task(late.flush())
+            await store.has_begun.wait()
+            removing = asyncio.create_task(late.remove("responses", "ann", ["a"]))
+            await asyncio.sleep(0)
+            store.may_write.set()
+            assert await writing
+            assert await removing == 1
+            assert await late.find("responses", "ann", ["a"]) == {}
+        finally:
+            await store.close()
+
+    asyncio.run(run())

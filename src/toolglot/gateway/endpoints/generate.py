@@ -70,6 +70,8 @@ T = TypeVar("T")
 _counts_of: Final = attrgetter(*COUNTS)
 _BYTES_A_KNOWN_VALUE: Final = 1024
 """The work on a known history counts as one value for so many of its bytes: it is rendered, but not read."""
+_KNOWN_BLOCKS_A_VALUE: Final = 4
+"""And for so many of its blocks, however short they are."""
 
 _HEADER_WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -251,11 +253,11 @@ class ModelRequest:
         new = None if self._endpoint.is_hosted else self._memory.new_text(body, self._endpoint.protocol)
         if new is None:
             return None
-        text, is_plain = new
-        values = count_marks(text) + len(body) // _BYTES_A_KNOWN_VALUE
-        received = await offloading.run(values, len(text), lambda: self._continued(body))
-        if received is not None and is_plain:
-            self._call.values, self._call.size = values, len(text)
+        known = max(len(body) // _BYTES_A_KNOWN_VALUE, new.known_blocks // _KNOWN_BLOCKS_A_VALUE)
+        values = count_marks(new.text) + known
+        received = await offloading.run(values, len(new.text), lambda: self._continued(body))
+        if received is not None and new.is_plain:
+            self._call.values, self._call.size = values, len(new.text)
         return received
 
     def _continued(self, body: bytes) -> ReceivedRequest | None:

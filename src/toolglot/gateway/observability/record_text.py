@@ -205,7 +205,7 @@ def log_line(record: RequestRecord) -> str:
         tail = "  ".join(filter(None, (failed, retried, response.error)))
         line += f"  {mask(_printable(tail))}" if tail else ""
     line = line[:MAX_LINE]
-    return f"{line}  {record.id}" if request.body else line
+    return f"{line}  {record.id}" if record.times.arrived else line
 
 
 # --- masking ----------------------------------------------------------------------------------------

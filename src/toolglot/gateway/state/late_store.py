@@ -74,6 +74,8 @@ class LateStore:
         """Why rows wait, as last heard."""
         self._has_rows = asyncio.Event()
         self._flushing = asyncio.Lock()
+        self._writing: frozenset[Name] = frozenset()
+        """The rows that are being written now."""
 
     @property
     def size(self) -> int:
@@ -113,9 +115,14 @@ class LateStore:
         return {key: found[key] for key in keys if key in found}
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
-        # Dropped first, so that a row is not written between its removal from the store and from here.
-        waiting = {name: self._rows[name] for key in keys if (name := (kind, client, key)) in self._rows}
-        self._drop(waiting)
+        names = [(kind, client, key) for key in keys]
+        # Dropped first, so that a row is not written between its removal from the store and from here. One that is
+        # being written could arrive in the store after its removal.
+        if not self._writing.isdisjoint(names):
+            async with self._flushing:
+                waiting = self._take(names)
+        else:
+            waiting = self._take(names)
         try:
             count = await self._store.remove(kind, client, keys)
         except StoreError:
@@ -146,6 +153,12 @@ class LateStore:
         self._size += row.size(name)
         self._counts[name[:2]] += 1
         self._has_rows.set()
+
+    def _take(self, names: Sequence[Name]) -> dict[Name, WaitingRow]:
+        """Take out the rows that wait, of those with these names."""
+        waiting = {name: self._rows[name] for name in names if name in self._rows}
+        self._drop(waiting)
+        return waiting
 
     def _drop(self, names: Sequence[Name] | Mapping[Name, WaitingRow]) -> None:
         if not self._rows:
@@ -190,10 +203,13 @@ class LateStore:
             return 0
         kind, client, _ = next(iter(batch))
         until = next(iter(batch.values())).until
+        self._writing = frozenset(batch)
         try:
             await self._store.keep(kind, client, {name[2]: row.value for name, row in batch.items()}, until=until)
         except InputError as error:  # the store will never take them
             self._report(f"cannot store {len(batch)} rows: {error}")
+        finally:
+            self._writing = frozenset()
         self._drop([name for name, row in batch.items() if self._rows.get(name) is row])
         return len(batch)
 
