@@ -26,7 +26,7 @@ from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.config.settings import config_from_environment
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import RecordedRequest, Server, Simulator, serve
-from toolglot.simulator.upstreams import PREFACE
+from toolglot.simulator.simulated_upstreams import PREFACE
 
 pytestmark = pytest.mark.agents
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +53,11 @@ def test_a_gateway_that_is_ready_has_imported_only_what_requests_need(tmp_path: 
     assert "uvicorn" in loaded
     assert not loaded & set(UNUSED)
     assert len(loaded) <= 720
+
+
+@pytest.mark.parametrize("name", ["upstream", "dialects", "gateway", "simulator", "bulk.formats"])
+def test_no_name_that_is_imported_on_first_use_is_that_of_a_module(name: str) -> None:
+    """Otherwise it would be the module once another import has loaded that, and what it stands for before."""
+    package = importlib.import_module(f"toolglot.{name}")
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert not modules & set(vars(package)["_MODULES"])

@@ -14,7 +14,7 @@ from toolglot.simulator import Simulator
 from toolglot.simulator.prompt_cache import CacheScope, CacheUse, PromptBlock, PromptCaches
 from toolglot.simulator.responder import Responder, SimulatedRequest
 from toolglot.simulator.scripts.script_reading import script_from
-from toolglot.simulator.upstreams import upstreams
+from toolglot.simulator.simulated_upstreams import upstreams
 
 Body = dict[str, Any]
 CLAUDE, NOVA, CHAT, GEMINI = "claude-opus-5", "amazon.nova-pro-v1:0", "gpt-5.5", "gemini-2.5-pro"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolglot.simulator.scripts.script import CallSpec, ReplySpec, Script, ScriptRule, When
     from toolglot.simulator.scripts.script_reading import read_script, script_of
     from toolglot.simulator.serving import Server, serve
-    from toolglot.simulator.upstreams import upstreams
+    from toolglot.simulator.simulated_upstreams import upstreams
 
 __all__ = [
     "FAULTS",
@@ -65,7 +65,7 @@ _MODULES: Final = {
     "script_of": "scripts.script_reading",
     "Server": "serving",
     "serve": "serving",
-    "upstreams": "upstreams",
+    "upstreams": "simulated_upstreams",
 }
 
 if not TYPE_CHECKING:

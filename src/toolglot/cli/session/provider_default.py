@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolglot import profiles
 from toolglot.errors import InputError, quote
-from toolglot.simulator.upstreams import SIMULATED_NAMES
+from toolglot.simulator.simulated_upstreams import SIMULATED_NAMES
 from toolglot.upstream.providers import PROVIDERS, Provider
 from toolglot.upstream.routing.model_names import SIMULATED, is_pattern
 from toolglot.upstream.routing.routes import RoutingTable

@@ -17,7 +17,7 @@ from toolglot.errors import InputError
 from toolglot.gateway.config.settings import Config
 from toolglot.runtime.session.models import ModelChoice
 from toolglot.simulator import Simulator
-from toolglot.simulator.upstreams import SimulatedUpstreams
+from toolglot.simulator.simulated_upstreams import SimulatedUpstreams
 from toolglot.upstream.pool import UpstreamPool
 from toolglot.upstream.routing.model_names import SIMULATED
 from toolglot.upstream.routing.no_route import NoRouteError

@@ -20,7 +20,7 @@ from toolglot.errors import closest_names, quote
 from toolglot.gateway.config.file import ConfigError, Mistakes, table_of, unknown_key
 from toolglot.gateway.config.route_table import NOTHING, ROUTE_SETTINGS, CheckedTable, RouteReader
 from toolglot.masking import mask
-from toolglot.simulator.upstreams import SIMULATED_NAMES
+from toolglot.simulator.simulated_upstreams import SIMULATED_NAMES
 from toolglot.upstream.routing.model_names import (
     REQUESTED,
     SIMULATED,

@@ -46,7 +46,7 @@ from toolglot.gateway.inspector.settings import InspectorSettings
 from toolglot.gateway.routing.search_tool import SearchSettings
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
-from toolglot.simulator.upstreams import SIMULATED_NAMES
+from toolglot.simulator.simulated_upstreams import SIMULATED_NAMES
 from toolglot.store.addresses import is_address
 from toolglot.upstream.providers import PROVIDERS
 from toolglot.upstream.routing.model_names import SimulatedNames

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolglot.gateway.config.settings import Config
-from toolglot.simulator.upstreams import SimulatedUpstreams
+from toolglot.simulator.simulated_upstreams import SimulatedUpstreams
 from toolglot.upstream import HttpTransport  # noqa: F401 - see above
 from toolglot.upstream.pool import UpstreamPool
 

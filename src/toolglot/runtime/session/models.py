@@ -124,7 +124,7 @@ class SessionTable:
     def simulated(self) -> SimulatedNames:
         if not self.allows_simulated:
             return SimulatedNames({})
-        from toolglot.simulator.upstreams import SIMULATED_NAMES  # noqa: PLC0415 - few need it
+        from toolglot.simulator.simulated_upstreams import SIMULATED_NAMES  # noqa: PLC0415 - few need it
 
         return SIMULATED_NAMES
 
@@ -137,7 +137,7 @@ class _SimulatedUpstreams:
 
     @cached_property
     def _make(self) -> Callable[[str], Upstream]:
-        from toolglot.simulator.upstreams import SimulatedUpstreams  # noqa: PLC0415 - few need it
+        from toolglot.simulator.simulated_upstreams import SimulatedUpstreams  # noqa: PLC0415 - few need it
 
         return SimulatedUpstreams()
 

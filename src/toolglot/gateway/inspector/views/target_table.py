@@ -21,7 +21,7 @@ from toolglot.profiles import Overrides, names, resolve
 from toolglot.profiles import get as get_profile
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.referee import lint
-from toolglot.simulator.upstreams import SIMULATED_NAMES
+from toolglot.simulator.simulated_upstreams import SIMULATED_NAMES
 from toolglot.translate.requests import ReceivedRequest
 from toolglot.upstream.providers import PROVIDERS
 from toolglot.upstream.routing.model_names import matches
