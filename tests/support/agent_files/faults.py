@@ -372,8 +372,6 @@ GEMINI: Final = [
     ),
 ]
 
-_WITH_BLANK: Final = "call 1/ü"
-
 
 def _qwen_parts(lines: Lines, **changed: str) -> Lines:
     """The first call of a session of Qwen Code and its result, with another id or name."""
@@ -382,19 +380,20 @@ def _qwen_parts(lines: Lines, **changed: str) -> Lines:
     return lines
 
 
+def _of_openai(lines: Lines) -> Lines:
+    """A session of Qwen Code with a model of OpenAI, which refuses more than those of Qwen."""
+    return [{**line, "model": "gpt-5.5"} if "model" in line else line for line in lines]
+
+
 def _large(size: int) -> dict[str, Any]:
     return {"inlineData": {"mimeType": "image/png", "data": "A" * size}}
 
 
 QWEN: Final = [
-    FileFault("qwen_code", "illegal-id", lambda lines: _qwen_parts(lines, id=_WITH_BLANK), "illegal-id"),
+    FileFault("qwen_code", "long-id", lambda lines: _qwen_parts(_of_openai(lines), id="c" * 60), "illegal-id"),
     FileFault(
-        "qwen_code",
-        "long-id-of-openai",
-        lambda lines: _qwen_parts([{**line, "model": "gpt-5.5"} for line in lines], id="c" * 60),
-        "illegal-id",
+        "qwen_code", "illegal-name", lambda lines: _qwen_parts(_of_openai(lines), name="größe lesen"), "illegal-name"
     ),
-    FileFault("qwen_code", "illegal-name", lambda lines: _qwen_parts(lines, name="größe lesen"), "illegal-name"),
     FileFault(
         "qwen_code",
         "large-image",
@@ -513,3 +512,50 @@ COPILOT: Final = [
 ]
 
 FAULTS: Final = [*CLAUDE, *CODEX, *GEMINI, *QWEN, *PI, *COPILOT]
+
+_KIMI_ID: Final = "functions.run_shell_command:0"
+_SIGNED_ID: Final = "call_1__thought__" + "A" * 400
+_RESPONSES: Final = {"api": "openai-responses", "provider": "openai", "model": "gpt-5.5"}
+_KIMI: Final = {"api": "openai-completions", "provider": "moonshotai", "model": "kimi-k3"}
+
+
+def _gemini_call_id(lines: Lines, id: str) -> Lines:
+    lines[2]["toolCalls"][0] = gemini_call(id)
+    return lines
+
+
+ACCEPTED: Final = [
+    FileFault("claude_code", "long-name", _set(1, *_CONTENT, 1, "name", to="mcp__server__" + "n" * 90), ""),
+    FileFault("gemini_cli", "long-id", lambda lines: _gemini_call_id(lines, f"mcp_{'n' * 60}-1794736800000-1a2b"), ""),
+    FileFault("gemini_cli", "id-of-kimi", lambda lines: _gemini_call_id(lines, _KIMI_ID), ""),
+    FileFault(
+        "gemini_cli",
+        "name-with-points",
+        _set(2, "toolCalls", 0, to=_named(gemini_call("c1"), "github.mcp:read-file_2")),
+        "",
+    ),
+    FileFault("gemini_cli", "image", lambda lines: (lines[1]["content"].append(_large(10_500_000)), lines)[1], ""),
+    FileFault("qwen_code", "id-of-kimi", lambda lines: _qwen_parts(_of_openai(lines), id=_KIMI_ID), ""),
+    FileFault("qwen_code", "long-id", lambda lines: _qwen_parts(lines, id=_SIGNED_ID), ""),
+    FileFault("qwen_code", "no-ids", lambda lines: _qwen_parts(lines, id=""), ""),
+    FileFault(
+        "qwen_code", "image", lambda lines: (lines[0]["message"]["parts"].append(_large(10_400_000)), lines)[1], ""
+    ),
+    FileFault("pi", "id-of-responses", lambda lines: _pi_call(lines, _RESPONSES, id="call_1|fc_" + "a" * 400), ""),
+    FileFault("pi", "id-of-kimi", lambda lines: _pi_call(lines, _KIMI, id=_KIMI_ID), ""),
+    FileFault("pi", "long-name", lambda lines: _pi_call(lines, name="n" * 100), ""),
+    FileFault(
+        "pi",
+        "image-for-openai",
+        lambda lines: (lines[1]["message"]["content"].append(_PI_IMAGE), _pi_call(lines, _OPENAI))[1],
+        "",
+    ),
+    FileFault("copilot_cli", "id-of-kimi", lambda lines: _copilot_call(lines, "gpt-5.5", id=_KIMI_ID), ""),
+    FileFault(
+        "copilot_cli",
+        "image-for-openai",
+        lambda lines: _set(1, "data", "attachments", to=[_BLOB])(_copilot_call(lines, "gpt-5.5")),
+        "",
+    ),
+]
+"""What is refused by one provider and accepted by that of the session: a healthy file."""

@@ -1,7 +1,7 @@
 """Ids, names and images that the provider of a session refuses, and what to write in their place.
 
-What is refused is in the profile of the provider. A rule that is only a guess refuses nothing here: what an agent wrote
-and its provider accepted is not a fault.
+What is refused is in the profile of the provider. A rule that is only a guess, or assumed, refuses nothing here: what
+an agent wrote and its provider accepted is not a fault.
 
 Law: an id or a name is renamed everywhere in the same way, so that a call and its result stay together.
 """
@@ -64,7 +64,7 @@ def limits_of(provider: str) -> ProviderLimits:
 
     def known(key: str) -> Any:
         rule = profile.origin(key)
-        return rule.value if rule.confidence in _KNOWN else None
+        return rule.value if rule.confidence in _KNOWN and not rule.assumed else None
 
     return ProviderLimits(
         id=known("ids.pattern") or "",
