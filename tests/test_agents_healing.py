@@ -19,7 +19,7 @@ from support.agent_files.opencode_faults import OPENCODE_FAULTS, OpencodeFault, 
 from support.agent_files.sessions import FOLDER, IDS, full_conversation, place, write_file
 from support.long_form import IS_LONG
 from test_agents_handoff import DONE, TARGETS, home_for, log_of, of_session, script, sent
-from toolglot import Conversation, agent_files
+from toolglot import Conversation, Text, agent_files
 from toolglot.agent_files import WrittenSession
 from toolglot.agent_files.base import get
 from toolglot.agent_files.json_lines import parse_line
@@ -48,10 +48,16 @@ def results_of(conversation: Conversation) -> list[str]:
     return [result.text for turn in conversation.turns for result in turn.results]
 
 
+def texts_of_results(conversation: Conversation) -> list[str]:
+    """The texts in the results, one by one: agents join those of one result in their own way."""
+    results = [result for turn in conversation.turns for result in turn.results]
+    return [part.text for result in results for part in result.content or () if isinstance(part, Text)]
+
+
 def goes_on(name: str, written: WrittenSession, simulated: Server, work: Path) -> None:
     """The agent resumes the session, writes a file, and is refused nothing."""
     agent = TARGETS[name]
-    expected = results_of(agent_files.read(written.path).conversation)
+    expected = texts_of_results(agent_files.read(written.path).conversation)
     simulated.script(script(agent))
     run = agent.resume(simulated.url(agent.provider), "Write one.", work, written, agent.model)
     log = log_of(simulated, run)

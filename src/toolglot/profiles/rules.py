@@ -241,6 +241,9 @@ class TurnRules(Group, frozen=True, kw_only=True):
     media_by_type: Annotated[bool, Meta(description="The kind of a medium follows from its MIME type alone.")] = False
     untyped_media: Annotated[Names, Meta(description="Media kinds that may be sent without a MIME type.")] = ()
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
+    max_image: Annotated[
+        int | None, Meta(description="Characters that the base64 of an image may have; null: not known.")
+    ] = None
     refusals: Annotated[bool, Meta(description="A reply may have a refusal next to its content.")] = True
     document_part: Annotated[
         Literal["file", "document_url"] | None,

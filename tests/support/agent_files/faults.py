@@ -261,6 +261,13 @@ CODEX: Final = [
     ),
 ]
 
+
+def _named(call: dict[str, Any], name: str) -> dict[str, Any]:
+    """A call of Gemini CLI and its result with another name."""
+    call["name"] = call["result"][0]["functionResponse"]["name"] = name
+    return call
+
+
 GEMINI: Final = [
     FileFault("gemini_cli", "cut-last-line", lambda lines: [*lines[:-1], _data(lines[-1])[:-30]], "cut-line"),
     FileFault("gemini_cli", "no-header", _drop(0), "no-header"),
@@ -314,6 +321,46 @@ GEMINI: Final = [
     ),
     FileFault(
         "gemini_cli",
+        "illegal-name",
+        _set(2, "toolCalls", 0, to=_named(gemini_call("c1"), "größe lesen")),
+        "illegal-name",
+    ),
+    FileFault(
+        "gemini_cli",
+        "illegal-name-in-the-content",
+        lambda lines: [
+            *lines[:2],
+            {
+                **_without(2, "toolCalls")(lines)[2],
+                "content": [
+                    {"text": "Look."},
+                    {"functionCall": {"id": "c1", "name": "größe lesen", "args": {}}},
+                    {"functionCall": {"id": "c2", "name": "1ls", "args": {}}},
+                ],
+            },
+            {
+                **gemini_message(8, "user", ""),
+                "content": [
+                    *_named(gemini_call("c1"), "größe lesen")["result"],
+                    *_named(gemini_call("c2", "pwd", "/x"), "1ls")["result"],
+                ],
+            },
+            lines[3],
+        ],
+        "illegal-name",
+    ),
+    FileFault(
+        "gemini_cli",
+        "illegal-name-inside-a-replacement",
+        lambda lines: [
+            lines[0],
+            {"$set": {"messages": [lines[1], _set(2, "toolCalls", 0, to=_named(gemini_call("c1"), "a b"))(lines)[2]]}},
+            lines[3],
+        ],
+        "illegal-name",
+    ),
+    FileFault(
+        "gemini_cli",
         "fault-inside-a-replacement",
         lambda lines: [
             lines[0],
@@ -325,7 +372,40 @@ GEMINI: Final = [
     ),
 ]
 
+
+def _qwen_parts(lines: Lines, **changed: str) -> Lines:
+    """The first call of a session of Qwen Code and its result, with another id or name."""
+    lines[1]["message"]["parts"][1]["functionCall"].update(changed)
+    lines[2]["message"]["parts"][0]["functionResponse"].update(changed)
+    return lines
+
+
+def _of_openai(lines: Lines) -> Lines:
+    """A session of Qwen Code with a model of OpenAI, which refuses more than those of Qwen."""
+    return [{**line, "model": "gpt-5.5"} if "model" in line else line for line in lines]
+
+
+def _large(size: int) -> dict[str, Any]:
+    return {"inlineData": {"mimeType": "image/png", "data": "A" * size}}
+
+
 QWEN: Final = [
+    FileFault("qwen_code", "long-id", lambda lines: _qwen_parts(_of_openai(lines), id="c" * 60), "illegal-id"),
+    FileFault(
+        "qwen_code", "illegal-name", lambda lines: _qwen_parts(_of_openai(lines), name="größe lesen"), "illegal-name"
+    ),
+    FileFault(
+        "qwen_code",
+        "large-image",
+        lambda lines: (lines[0]["message"]["parts"].append(_large(10_500_000)), lines)[1],
+        "large-image",
+    ),
+    FileFault(
+        "qwen_code",
+        "large-image-in-a-result",
+        _set(2, "message", "parts", 0, "functionResponse", "parts", to=[_large(10_500_000)]),
+        "large-image",
+    ),
     FileFault("qwen_code", "cut-last-line", lambda lines: [*lines[:-1], _data(lines[-1])[:-30]], "cut-line"),
     FileFault("qwen_code", "dangling-parent", _set(4, "parentUuid", to="gone"), "dangling-parent"),
     FileFault(
@@ -336,7 +416,38 @@ QWEN: Final = [
     FileFault("qwen_code", "second-start", _set(4, "parentUuid", to=None), "second-start", is_asked=True),
 ]
 
+
+def _pi_call(lines: Lines, of: dict[str, str] | None = None, **changed: str) -> Lines:
+    """The first call of a session of pi and its result, with another id or name, of another provider."""
+    lines[2]["message"]["content"][1].update(changed)
+    names = {"id": "toolCallId", "name": "toolName"}
+    lines[3]["message"].update({names[field]: text for field, text in changed.items()})
+    for line in lines:
+        if line.get("message", {}).get("role") == "assistant":
+            line["message"].update(of or {})
+    return lines
+
+
+_OPENAI: Final = {"api": "openai-completions", "provider": "openai", "model": "gpt-4.1"}
+_PI_IMAGE: Final = {"type": "image", "mimeType": "image/png", "data": "A" * 5_300_000}
+
 PI: Final = [
+    FileFault("pi", "illegal-id", lambda lines: _pi_call(lines, id="functions.bash:0"), "illegal-id"),
+    FileFault("pi", "long-id", lambda lines: _pi_call(lines, _OPENAI, id="c" * 60), "illegal-id"),
+    FileFault("pi", "illegal-name", lambda lines: _pi_call(lines, _OPENAI, name="größe lesen"), "illegal-name"),
+    FileFault("pi", "long-name", lambda lines: _pi_call(lines, _OPENAI, name="n" * 65), "illegal-name"),
+    FileFault(
+        "pi",
+        "large-image",
+        lambda lines: (lines[1]["message"]["content"].append(_PI_IMAGE), lines)[1],
+        "large-image",
+    ),
+    FileFault(
+        "pi",
+        "large-image-in-a-result",
+        lambda lines: (lines[3]["message"]["content"].append(_PI_IMAGE), lines)[1],
+        "large-image",
+    ),
     FileFault("pi", "cut-last-line", lambda lines: [*lines[:-1], _data(lines[-1])[:-30]], "cut-line"),
     FileFault("pi", "no-header", _drop(0), "no-header"),
     FileFault("pi", "header-behind", lambda lines: [lines[1], lines[0], *lines[2:]], "no-header"),
@@ -350,7 +461,30 @@ PI: Final = [
     FileFault("pi", "result-twice", lambda lines: [*lines, pi_result(5, "toolu_1", "lost words")], "orphan-result"),
 ]
 
+
+def _copilot_call(lines: Lines, model: str = "claude-sonnet-4-5", **changed: str) -> Lines:
+    """The first call of a session of Copilot CLI and its events, with another id or name."""
+    lines[2]["data"]["toolRequests"][0].update({"toolCallId": changed["id"]} if "id" in changed else changed)
+    for line in lines[3:5]:
+        line["data"].update({"toolCallId": changed["id"]} if "id" in changed else {})
+    if "name" in changed:
+        lines[3]["data"]["toolName"] = changed["name"]
+    lines[2]["data"]["model"] = model
+    return lines
+
+
+_BLOB: Final = {"type": "blob", "mimeType": "image/png", "displayName": "image", "data": "A" * 5_300_000}
+
 COPILOT: Final = [
+    FileFault("copilot_cli", "illegal-id", lambda lines: _copilot_call(lines, id="functions.bash:0"), "illegal-id"),
+    FileFault("copilot_cli", "long-id", lambda lines: _copilot_call(lines, "gpt-5.5", id="c" * 60), "illegal-id"),
+    FileFault("copilot_cli", "illegal-name", lambda lines: _copilot_call(lines, name="größe lesen"), "illegal-name"),
+    FileFault(
+        "copilot_cli",
+        "large-image",
+        lambda lines: _set(1, "data", "attachments", to=[_BLOB])(_copilot_call(lines)),
+        "large-image",
+    ),
     FileFault("copilot_cli", "cut-last-line", lambda lines: [*lines[:-1], _data(lines[-1])[:-30]], "cut-line"),
     FileFault("copilot_cli", "nul-bytes", lambda lines: [*lines, b"\0" * 64 + b"\n"], "broken-line"),
     FileFault(
@@ -378,3 +512,50 @@ COPILOT: Final = [
 ]
 
 FAULTS: Final = [*CLAUDE, *CODEX, *GEMINI, *QWEN, *PI, *COPILOT]
+
+_KIMI_ID: Final = "functions.run_shell_command:0"
+_SIGNED_ID: Final = "call_1__thought__" + "A" * 400
+_RESPONSES: Final = {"api": "openai-responses", "provider": "openai", "model": "gpt-5.5"}
+_KIMI: Final = {"api": "openai-completions", "provider": "moonshotai", "model": "kimi-k3"}
+
+
+def _gemini_call_id(lines: Lines, id: str) -> Lines:
+    lines[2]["toolCalls"][0] = gemini_call(id)
+    return lines
+
+
+ACCEPTED: Final = [
+    FileFault("claude_code", "long-name", _set(1, *_CONTENT, 1, "name", to="mcp__server__" + "n" * 90), ""),
+    FileFault("gemini_cli", "long-id", lambda lines: _gemini_call_id(lines, f"mcp_{'n' * 60}-1794736800000-1a2b"), ""),
+    FileFault("gemini_cli", "id-of-kimi", lambda lines: _gemini_call_id(lines, _KIMI_ID), ""),
+    FileFault(
+        "gemini_cli",
+        "name-with-points",
+        _set(2, "toolCalls", 0, to=_named(gemini_call("c1"), "github.mcp:read-file_2")),
+        "",
+    ),
+    FileFault("gemini_cli", "image", lambda lines: (lines[1]["content"].append(_large(10_500_000)), lines)[1], ""),
+    FileFault("qwen_code", "id-of-kimi", lambda lines: _qwen_parts(_of_openai(lines), id=_KIMI_ID), ""),
+    FileFault("qwen_code", "long-id", lambda lines: _qwen_parts(lines, id=_SIGNED_ID), ""),
+    FileFault("qwen_code", "no-ids", lambda lines: _qwen_parts(lines, id=""), ""),
+    FileFault(
+        "qwen_code", "image", lambda lines: (lines[0]["message"]["parts"].append(_large(10_400_000)), lines)[1], ""
+    ),
+    FileFault("pi", "id-of-responses", lambda lines: _pi_call(lines, _RESPONSES, id="call_1|fc_" + "a" * 400), ""),
+    FileFault("pi", "id-of-kimi", lambda lines: _pi_call(lines, _KIMI, id=_KIMI_ID), ""),
+    FileFault("pi", "long-name", lambda lines: _pi_call(lines, name="n" * 100), ""),
+    FileFault(
+        "pi",
+        "image-for-openai",
+        lambda lines: (lines[1]["message"]["content"].append(_PI_IMAGE), _pi_call(lines, _OPENAI))[1],
+        "",
+    ),
+    FileFault("copilot_cli", "id-of-kimi", lambda lines: _copilot_call(lines, "gpt-5.5", id=_KIMI_ID), ""),
+    FileFault(
+        "copilot_cli",
+        "image-for-openai",
+        lambda lines: _set(1, "data", "attachments", to=[_BLOB])(_copilot_call(lines, "gpt-5.5")),
+        "",
+    ),
+]
+"""What is refused by one provider and accepted by that of the session: a healthy file."""

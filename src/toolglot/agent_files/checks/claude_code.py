@@ -14,15 +14,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from toolglot.agent_files.checks.refused_calls import limits_for, refused_image
 from toolglot.agent_files.checks.shared_checks import (
     INTERRUPTED,
     LEGAL_ID,
-    LEGAL_NAME,
-    MAX_IMAGE,
     ORPHAN,
     examine_lines,
     legal_id,
-    legal_name,
 )
 from toolglot.agent_files.edits import Examination
 from toolglot.agent_files.json_lines import FileLine, object_of, text_of
@@ -160,10 +158,9 @@ class _ReplyCheck:
         """The block with images that are too large as a text, also inside a result."""
         if block.get("type") == "image":
             size = len(text_of(object_of(block, "source"), "data"))
-            if size > MAX_IMAGE:
-                message = f"an image of {size} bytes is refused; {MAX_IMAGE} are accepted"
-                self.examination.add("large-image", message, record.line, "put a note in its place")
-                return {"type": "text", "text": f"[an image of {size} bytes was here; it was too large to be sent]"}
+            note = refused_image(self.examination, record.line, size, limits_for("claude_code"))
+            if note:
+                return {"type": "text", "text": note}
         elif block.get("type") == "tool_result" and isinstance(block.get("content"), list):
             parts = [self._fit_image(part, record) if isinstance(part, dict) else part for part in block["content"]]
             if parts != block["content"]:
@@ -243,10 +240,11 @@ class _ReplyCheck:
             if result is not None:
                 self._replace(result, {**self._content(result.record)[result.index], "tool_use_id": new["id"]})
         name = text_of(block, "name")
-        if not LEGAL_NAME.fullmatch(name):
+        limits = limits_for("claude_code")
+        if not limits.accepts_name(name):
             message = f"the tool name {name[:60]!r} is refused"
             self.examination.add("illegal-name", message, call.record.line, "replace what is not allowed")
-            new["name"] = legal_name(name)
+            new["name"] = limits.legal_name(name)
         if not isinstance(block.get("input"), dict):
             message = "the arguments of a call are not an object: this is refused"
             self.examination.add("bad-arguments", message, call.record.line, "put them into an object")

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from toolglot.agent_files.checks.refused_calls import CallRenames, ProviderLimits, limits_for, refused_image
 from toolglot.agent_files.checks.shared_checks import ORPHAN, examine_lines
 from toolglot.agent_files.edits import Examination, differs
 from toolglot.agent_files.json_lines import FileLine, list_of, object_of, text_of
@@ -39,7 +40,11 @@ def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Exam
         examination.add("no-messages", f"the session {path.parent.name} has no messages")
         return examination
     _examine_start(examination, path, values)
-    _examine_results(examination, [pair for pair in values if not is_of_subagent(pair[1])])
+    _examine_calls(examination, values)
+    _examine_results(
+        examination,
+        [(number, examination.value(number, value)) for number, value in values if not is_of_subagent(value)],
+    )
     return examination
 
 
@@ -132,6 +137,56 @@ def _examine_start(examination: Examination, path: Path, values: Sequence[tuple[
         message = f"the id {text_of(data, 'sessionId')[:60]!r} is not that of the folder"
         examination.add("wrong-id", message, number, "take that of the folder")
         examination.set_value(number, {**value, "data": {**data, "sessionId": path.parent.name}})
+
+
+def _examine_calls(examination: Examination, values: Sequence[tuple[int, dict[str, Any]]]) -> None:
+    """Ids, names and images that the provider refuses."""
+    models = (
+        text_of(data, "model") or text_of(data, "newModel") or text_of(data, "selectedModel")
+        for data in (object_of(value, "data") for _, value in reversed(values))
+    )
+    limits = limits_for("copilot_cli", next((model for model in models if model), ""))
+    renames = CallRenames(examination)
+    for number, value in values:
+        for call in list_of(object_of(value, "data"), "toolRequests"):
+            renames.examine(number, text_of(call, "toolCallId"), text_of(call, "name"), limits)
+    for number, value in values:
+        current = examination.value(number, value)
+        data = object_of(current, "data")
+        new = renames.rename(renames.rename(data, "toolCallId", "toolName"), "parentToolCallId")
+        if isinstance(data.get("toolRequests"), list):
+            calls = [
+                renames.rename(each, "toolCallId", "name") if isinstance(each, dict) else each
+                for each in data["toolRequests"]
+            ]
+            new = {**new, "toolRequests": calls}
+        if isinstance(data.get("attachments"), list):
+            new = _with_accepted_images(examination, number, new, limits)
+        if new != data:
+            examination.set_value(number, {**current, "data": new})
+
+
+def _with_accepted_images(
+    examination: Examination, number: int, data: dict[str, Any], limits: ProviderLimits
+) -> dict[str, Any]:
+    """What was said, with a note in the place of each attached image that is too large."""
+    kept: list[Any] = []
+    notes: list[str] = []
+    for each in data["attachments"]:
+        is_image = text_of(each, "mimeType").startswith("image/")
+        note = refused_image(examination, number, len(text_of(each, "data")), limits) if is_image else ""
+        if note:
+            notes.append(note)
+        else:
+            kept.append(each)
+    if not notes:
+        return data
+    texts = {
+        name: "\n".join([data[name], *notes])
+        for name in ("content", "transformedContent")
+        if isinstance(data.get(name), str)
+    }
+    return {**data, **texts, "attachments": kept}
 
 
 def _examine_results(examination: Examination, values: Sequence[tuple[int, dict[str, Any]]]) -> None:

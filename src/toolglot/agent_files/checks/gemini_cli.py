@@ -15,8 +15,10 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolglot import jsontext
+from toolglot.agent_files.checks.refused_calls import CallRenames, ProviderLimits, examine_part, fixed_part, limits_for
 from toolglot.agent_files.checks.shared_checks import INTERRUPTED, ORPHAN, examine_lines
 from toolglot.agent_files.edits import Examination
 from toolglot.agent_files.json_lines import LINE_LIMITS, FileLine, list_of, text_of
@@ -163,6 +165,7 @@ def _fix_messages(examination: Examination, places: Sequence[_Place]) -> list[di
     missing: dict[str, bool] = {}
     """Of the last message of the model, by the key of a call: whether its result is still to come."""
     known: set[str] = set()
+    places = _accepted_places(examination, places)
     for index, place in enumerate(places):
         message = place.message
         if message.get("type") == "gemini":
@@ -175,6 +178,36 @@ def _fix_messages(examination: Examination, places: Sequence[_Place]) -> list[di
         else:
             fixed.append(message)
     return fixed
+
+
+def _accepted_places(examination: Examination, places: Sequence[_Place]) -> list[_Place]:
+    """The messages with ids, names and images that the provider accepts."""
+    limits = limits_for("gemini_cli")
+    renames = CallRenames(examination)
+    for place in places:
+        for call in list_of(place.message, "toolCalls"):
+            renames.examine(place.line, text_of(call, "id"), text_of(call, "name"), limits)
+        for part in list_of(place.message, "content"):
+            examine_part(renames, place.line, part, limits)
+    return [replace(place, message=_accepted(examination, renames, place, limits)) for place in places]
+
+
+def _accepted(examination: Examination, renames: CallRenames, place: _Place, limits: ProviderLimits) -> dict[str, Any]:
+    def fixed(parts: list[Any]) -> list[Any]:
+        return [fixed_part(examination, renames, place.line, part, limits) for part in parts]
+
+    new = dict(place.message)
+    if isinstance(new.get("content"), list):
+        new["content"] = fixed(new["content"])
+    if isinstance(new.get("toolCalls"), list):
+        calls = [renames.rename(call, "id", "name") if isinstance(call, dict) else call for call in new["toolCalls"]]
+        new["toolCalls"] = [
+            {**call, "result": fixed(call["result"])}
+            if isinstance(call, dict) and isinstance(call.get("result"), list)
+            else call
+            for call in calls
+        ]
+    return new
 
 
 def _responses(message: dict[str, Any]) -> set[str]:

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from toolglot.agent_files.checks.shared_checks import INTERRUPTED, LEGAL_ID, LEGAL_NAME, MAX_IMAGE, legal_id, legal_name
+from toolglot.agent_files.checks.refused_calls import limits_of, refused_image
+from toolglot.agent_files.checks.shared_checks import INTERRUPTED, LEGAL_ID, LEGAL_NAME, legal_id, legal_name
 from toolglot.agent_files.edits import Examination, differs
 from toolglot.agent_files.json_lines import FileLine, encode_line, list_of, object_of, text_of
 
+_STRICTEST: Final = "anthropic"
+"""A session goes to any provider: an image must be fit for the one that accepts least."""
 _CACHE: Final = {"read": 0, "write": 0}
 TOKENS: Final = {"input": 0, "output": 0, "reasoning": 0, "cache": _CACHE}
 _ROLES: Final = frozenset({"user", "assistant"})
@@ -161,11 +164,9 @@ class _MessageExamination:
             return None
         if kind == "tool":
             return self._fit_call(part, line)
-        if kind == "file" and part["url"].startswith("data:image/") and len(part["url"]) > MAX_IMAGE:
-            size = len(part["url"])
-            message = f"an image of {size} bytes is refused; {MAX_IMAGE} are accepted"
-            self._add("large-image", message, line, "put a note in its place")
-            note = f"[an image of {size} bytes was here; it was too large to be sent]"
+        is_image = kind == "file" and part["url"].startswith("data:image/")
+        note = refused_image(self._examination, line, len(part["url"]), limits_of(_STRICTEST)) if is_image else ""
+        if note:
             kept = {name: each for name, each in part.items() if name in ("id", "sessionID", "messageID")}
             return {**kept, "type": "text", "text": note}
         return dict(part)

@@ -11,6 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from toolglot.agent_files.checks.refused_calls import (
+    NO_LIMITS,
+    CallRenames,
+    ProviderLimits,
+    limits_for,
+    limits_of,
+    refused_image,
+)
 from toolglot.agent_files.checks.shared_checks import ORPHAN, examine_lines
 from toolglot.agent_files.edits import Examination
 from toolglot.agent_files.json_lines import FileLine, list_of, object_of, text_of
@@ -48,6 +56,7 @@ def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Exam
         return examination
     header = _examine_header(examination, path, values)
     _examine_messages(examination, entries)
+    _examine_calls(examination, entries)
     if header.get("version", 1) == 1:
         return examination
     records = [
@@ -123,6 +132,52 @@ def _examine_messages(examination: Examination, entries: Sequence[tuple[int, dic
         if new != value:
             examination.set_value(number, new)
         before = text_of(new, "id") or before
+
+
+def _limits_of(message: dict[str, Any]) -> ProviderLimits:
+    """What is refused where an answer came from. pi itself renames the ids of an answer for another provider."""
+    match text_of(message, "api"), text_of(message, "provider"):
+        case ("anthropic-messages", "anthropic"):
+            return limits_of("anthropic")
+        case ("google-generative-ai", _):
+            return limits_of("gemini")
+        case ("openai-completions", "openai"):
+            return limits_for("pi")
+    return NO_LIMITS
+
+
+def _examine_calls(examination: Examination, entries: Sequence[tuple[int, dict[str, Any]]]) -> None:
+    """Ids, names and images that the provider refuses."""
+    renames = CallRenames(examination)
+    limits = NO_LIMITS
+    for number, value in entries:
+        message = object_of(value, "message")
+        if message.get("role") == "assistant":
+            limits = _limits_of(message)
+            for part in list_of(message, "content"):
+                if text_of(part, "type") == "toolCall":
+                    renames.examine(number, text_of(part, "id"), text_of(part, "name"), limits)
+    for number, value in entries:
+        current = examination.value(number, value)
+        message = object_of(current, "message")
+        new = renames.rename(message, "toolCallId", "toolName")
+        if isinstance(message.get("content"), list):
+            parts = [_accepted(examination, renames, (number, part), limits) for part in message["content"]]
+            new = {**new, "content": parts}
+        if new != message:
+            examination.set_value(number, {**current, "message": new})
+
+
+def _accepted(examination: Examination, renames: CallRenames, part_of: tuple[int, Any], limits: ProviderLimits) -> Any:
+    """A part of a message with what the provider accepts."""
+    line, part = part_of
+    kind = text_of(part, "type")
+    if kind == "toolCall":
+        return renames.rename(part, "id", "name")
+    if kind == "image":
+        note = refused_image(examination, line, len(text_of(part, "data")), limits)
+        return {"type": "text", "text": note} if note else part
+    return part
 
 
 def _examine_results(examination: Examination, chain: Sequence[ChainRecord]) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from toolglot.agent_files.checks.refused_calls import CallRenames, ProviderLimits, examine_part, fixed_part, limits_for
 from toolglot.agent_files.checks.shared_checks import examine_lines
 from toolglot.agent_files.edits import Examination
-from toolglot.agent_files.json_lines import FileLine, text_of
+from toolglot.agent_files.json_lines import FileLine, list_of, object_of, text_of
 from toolglot.agent_files.parent_chains import ChainFields, ChainRecord, examine_chain
 
 SPOKEN: Final = frozenset({"user", "assistant", "tool_result"})
@@ -51,6 +52,7 @@ def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Exam
         if new != value:
             examination.set_value(number, new)
         before = text_of(new, "uuid") or before
+    _examine_calls(examination, values)
     records = [
         record
         for number, value in values
@@ -58,3 +60,47 @@ def examine(path: Path, lines: Sequence[FileLine], includes_holes: bool) -> Exam
     ]
     examine_chain(examination, records, _FIELDS)
     return examination
+
+
+def _contents_of(value: dict[str, Any]) -> list[Any]:
+    """The contents of a record: its message, or those that a compression kept."""
+    return [object_of(value, "message"), *list_of(object_of(value, "systemPayload"), "compressedHistory")]
+
+
+def _examine_calls(examination: Examination, values: Sequence[tuple[int, dict[str, Any]]]) -> None:
+    """Ids, names and images that the provider refuses."""
+    model = next((text_of(value, "model") for _, value in reversed(values) if text_of(value, "model")), "")
+    limits = limits_for("qwen_code", model)
+    renames = CallRenames(examination)
+    for number, value in values:
+        for content in _contents_of(value):
+            for part in list_of(content, "parts"):
+                examine_part(renames, number, part, limits)
+    for number, value in values:
+        current = examination.value(number, value)
+        new = _accepted(examination, renames, (number, current), limits)
+        if new != current:
+            examination.set_value(number, new)
+
+
+def _accepted(
+    examination: Examination, renames: CallRenames, line: tuple[int, dict[str, Any]], limits: ProviderLimits
+) -> dict[str, Any]:
+    """A record with what the provider accepts."""
+    number, value = line
+
+    def fixed(content: Any) -> Any:
+        if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
+            return content
+        parts = [fixed_part(examination, renames, number, part, limits) for part in content["parts"]]
+        return {**content, "parts": parts}
+
+    new = dict(value)
+    if isinstance(value.get("message"), dict):
+        new["message"] = fixed(value["message"])
+    if isinstance(value.get("toolCallResult"), dict):
+        new["toolCallResult"] = renames.rename(value["toolCallResult"], "callId", "name")
+    payload = object_of(value, "systemPayload")
+    if isinstance(payload.get("compressedHistory"), list):
+        new["systemPayload"] = {**payload, "compressedHistory": [*map(fixed, payload["compressedHistory"])]}
+    return new

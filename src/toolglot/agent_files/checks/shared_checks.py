@@ -14,8 +14,6 @@ from toolglot.agent_files.json_lines import FileLine, encode_line, parse_line
 LEGAL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Ids of calls that every provider of the agents accepts."""
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-MAX_IMAGE: Final = 5 * 1024 * 1024
-"""Characters of base64 that Anthropic accepts of an image."""
 INTERRUPTED: Final = "[No result: the session ended before the result of this call was recorded. It may have run.]"
 ORPHAN: Final = "[The result of a tool call that is not in this session:]"
 MAX_OBJECTS: Final = 1000

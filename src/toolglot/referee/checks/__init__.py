@@ -61,6 +61,7 @@ UNSEEN: Final[Mapping[str, str]] = {
     "turns.media_stores": "schemes of URLs; `turns.media_sources` decides how media may be sent",
     "turns.media_base64": "the form of the protocol: the reader checks the data",
     "turns.media_by_type": "how a medium is understood, not whether it is accepted",
+    "turns.max_image": "the view of a request has no data of media; `toolglot doctor` checks it in session files",
     "turns.untyped_media": "the form of the protocol: the reader checks the type",
     "reasoning.summaries": "a field of the protocol: elsewhere it is an unknown field",
     "request.old_max_tokens_field": "an exception to `request.max_tokens_field`, whose check follows it",
