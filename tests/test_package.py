@@ -29,7 +29,7 @@ def test_the_built_wheel_installs_and_imports_in_an_empty_environment(tmp_path: 
     assert installed.returncode == 0, installed.stderr
     code = (
         "import json, toolglot, importlib.metadata as m\n"
-        "assert len(toolglot.profiles.names()) == 22\n"
+        "assert len(toolglot.profiles.names()) == 23\n"
         "assert toolglot.arguments.validate({'a': 1}, {'properties': {'a': {'type': 'string'}}})\n"
         "assert m.version('toolglot') == toolglot.__version__\n"
         "print(json.dumps([d.metadata['Name'].lower().replace('_', '-') for d in m.distributions()]))"

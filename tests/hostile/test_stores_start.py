@@ -50,7 +50,7 @@ def test_a_gateway_starts_while_its_store_is_down_and_uses_it_when_it_is_back(
         proxy.refuse = True
         url = url_of(kind, tmp_path, proxy.port)
         with process(tmp_path, simulated, settings=settings, store=url, environ={"OWN_KEY": OWN}) as gateway:
-            log = "".join(gateway.log)
+            log = " ".join("".join(gateway.log).split())
             assert "the store cannot be used: " in log
             assert "starting without it" in log
             assert "until it can, only keys of the configuration are admitted" in log

@@ -272,6 +272,9 @@ def marked(text: str) -> Fields:
     return {"type": "text", "text": text, "cache_control": MARK}
 
 
+IN_RESULT = "$.messages[2].content[0].content[0].cache_control"
+
+
 def crowded(**more: Any) -> Fields:
     """Markers in tools, system, a result, what is in it, and words."""
     return claude(
@@ -290,16 +293,16 @@ def crowded(**more: Any) -> Fields:
     )
 
 
-def test_of_too_many_cache_markers_the_last_four_stay() -> None:
+def test_of_too_many_cache_markers_those_of_tools_and_system_and_the_last_of_messages_stay() -> None:
     out = repair_checked(crowded(), OPUS)
-    assert [entry.path for entry in entries_about(out, "cache markers")] == ["$.tools[0].cache_control"]
+    assert [entry.path for entry in entries_about(out, "cache markers")] == [IN_RESULT]
     assert out.data.count(b"cache_control") == 4
 
 
 def test_the_marker_of_the_whole_request_counts() -> None:
     out = repair_checked(crowded(cache_control=MARK), OPUS)
     paths = [entry.path for entry in entries_about(out, "cache markers")]
-    assert paths == ["$.tools[0].cache_control", "$.system[0].cache_control"]
+    assert paths == [IN_RESULT, "$.messages[2].content[0].cache_control"]
 
 
 def test_markers_of_blocks_that_only_the_provider_knows_count() -> None:

@@ -91,6 +91,8 @@ class ConvertedRequest(Converted):
     rendered: what was sent in canonical form, and how to undo it in the reply.
     data: the body as bytes, where they are known already.
     wants_usage: whether the client asked for token counts in a stream, where its protocol lets it choose.
+    written: the body with its turns as JSON, where they were written before.
+    make_body: makes the body as an object, where only its bytes are known.
     """
 
     def __init__(
@@ -294,6 +296,8 @@ class ReceivedRequest:
     policy: what to do where there is a choice (`toolglot.Policy`).
     overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     reading: what had to be changed to read the JSON of the body.
+    has_unique_keys: whether it is known that no object of the body has a key twice.
+    memo: what became of the turns in earlier requests of the same session.
     """
 
     def __init__(

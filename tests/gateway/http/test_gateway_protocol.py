@@ -18,6 +18,7 @@ from toolglot.gateway.http.connections import (
     MAX_WAITING,
     BoundedProtocol,
 )
+from toolglot.gateway.http.graceful_shutdown import GracefulShutdown
 from toolglot.gateway.http.requests import ClientRequest, GoneError
 
 HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n"
@@ -78,7 +79,7 @@ def played(
     wire = Wire()
 
     async def play() -> None:
-        app: Any = SimpleNamespace(serve=serve, connection_limit=Room())
+        app: Any = SimpleNamespace(serve=serve, connection_limit=Room(), shutdown=GracefulShutdown())
         config: Any = SimpleNamespace(app=app, timeout_keep_alive=75)
         protocol = kind(config, ServerState(), {}, asyncio.get_running_loop())
         protocol.connection_made(wire)

@@ -331,8 +331,8 @@ def test_a_reply_can_be_watched_while_it_runs() -> None:
             record = record_of("tg_1")
             record.captured = CapturedReply(CaptureBudget(lambda: 10_000), record.times.began)
             app.shutdown.begin(record, None)
-            assert app._inspector is not None
-            stream = app._inspector._stream_events("tg_1", None)
+            assert app._services is not None
+            stream = app._inspector_of(app._services)._stream_events("tg_1", None)
             found = []
             for pieces in ((b"one ", "tw\u00f6 ".encode()), (), (b"three",)):
                 for piece in pieces:

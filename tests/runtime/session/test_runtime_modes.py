@@ -17,8 +17,8 @@ import pytest
 
 from support.sessions.run_modes import Mode, every_mode
 from support.sessions.simulated_sessions import (
+    MODELS,
     RESPONSES,
-    TARGETS,
     SimulatedProviders,
     run_with_providers,
     simulated_providers,
@@ -47,7 +47,8 @@ TWO_CALLS = {
         }
     ]
 }
-some_targets = pytest.mark.parametrize("target", ["anthropic/claude-opus-5", "openai/gpt-4.1", RESPONSES, TARGETS[3]])
+MISTRAL = f"mistral/{MODELS['mistral']}"
+some_targets = pytest.mark.parametrize("target", ["anthropic/claude-opus-5", "openai/gpt-4.1", RESPONSES, MISTRAL])
 
 
 class Watched:

@@ -19,7 +19,7 @@ from typing import Final
 
 try:  # an extra, which is imported when something is counted; the gateway works without it
     _HAS_VOCABULARIES = find_spec("splintr") is not None
-except ValueError:  # a program has forbidden it
+except (ImportError, ValueError):  # a program has forbidden it
     _HAS_VOCABULARIES = False
 
 PIECE_CHARACTERS: Final = 32_768
