@@ -77,10 +77,17 @@ def test_a_request_is_shown_for_another_target(tmp_path: Path) -> None:
     assert found[1]["changes"]["loss"] == 1
 
 
+def test_a_request_that_was_only_read_is_shown_as_not_sent(tmp_path: Path) -> None:
+    file = write(tmp_path, "request.json", REQUEST)
+    for reader in (CaptureReader(), CaptureReader(target=Target("mistral", "mistral-large-latest"))):
+        assert [each["row"]["state"] for each in grouped(reader.read(file))] == ["unsent"]
+
+
 def test_captures_are_shown_as_they_are(tmp_path: Path) -> None:
     captures = [captured(talk(1), id="tg_1"), captured(talk(2), id="tg_2")]
     found = grouped(CaptureReader().read(write(tmp_path, "captures.jsonl", *captures)))
     assert [each["row"]["parent"] for each in found] == [None, "tg_1"]
+    assert [each["row"]["state"] for each in found] == ["done", "done"]
     assert found[0]["rendered"] == captures[0]["rendered"]
 
 
@@ -112,7 +119,7 @@ def test_a_session_of_a_coding_agent_is_shown_as_the_request_that_it_would_send(
     (found,) = CaptureReader(target=Target("mistral", "mistral-large-latest")).read(str(file))
     (row,) = [each["row"] for each in grouped([found])]
     assert (row["title"], row["latest"], row["turns"]) == ("What is here?", "There is a.txt.", 4)
-    assert (row["target"], row["id"]) == ("mistral", found["session"])
+    assert (row["target"], row["id"], row["state"]) == ("mistral", found["session"], "unsent")
     assert "a.txt" in found["rendered"]
     assert SECRET not in json.dumps(found)
 

@@ -1,7 +1,8 @@
 """Files for `toolglot inspect` as captures: requests, JSONL of them, captures, and sessions.
 
 A request has no target of its own: it is shown for the one that the options name, or for its own provider, as `repair`
-would send it. A session, of toolglot or of a coding agent, is shown as the request that continues it.
+would send it, and marked as not sent (`sent` is false). A session, of toolglot or of a coding agent, is shown as the
+request that continues it.
 
 Law: everything in a file is untrusted, and secrets are masked. An error says in which file and line it is.
 """
@@ -75,6 +76,7 @@ class CaptureReader(Struct, frozen=True):
             "id": f"{Path(name).name}:{line}",
             "time": _changed(name),
             "path": where,
+            "sent": False,
         }
         try:
             if value.get("format") in _SESSIONS:
@@ -92,6 +94,7 @@ class CaptureReader(Struct, frozen=True):
             "id": session.id or file,
             "time": round(session.updated, 3) or _changed(name),
             "path": name,
+            "sent": False,
             "agent": " ".join(filter(None, (found.title, session.version))),
             "session": session.id,
             "client": found.title,
