@@ -107,3 +107,18 @@ def test_no_target_at_all_is_an_error(cli: Cli) -> None:
     ended = cli("switch-report", "request.json", "--to", " , ")
     assert ended.code == 2
     assert "target" in ended.err
+
+
+def test_a_request_is_shown_for_the_protocol_that_the_gateway_would_use(cli: Cli) -> None:
+    tool = {"name": "ls", "description": "List files", "input_schema": {"type": "object", "properties": {}}}
+    cli.write("request.json", {**claude(), "tools": [tool]})
+    ended = cli("switch-report", "request.json", "--to", "openai@gpt-5.5")
+    assert (ended.code, "refused" in ended.out) == (0, False)
+    assert "1 request shown for openai_responses, which the gateway would use too" in ended.out
+    assert "costs once" in ended.out
+    (sent_as,) = cli("switch-report", "request.json", "--to", "openai@gpt-5.5", "--format", "json").json["sent_as"]
+    assert (sent_as["target"], sent_as["requests"]) == ("openai_responses", 1)
+    refused = cli("convert", "request.json", "--to", "openai@gpt-5.5")
+    assert (refused.code, refused.out) == (1, "")
+    assert "--to openai_responses@gpt-5.5" in refused.err
+    assert cli("convert", "request.json", "--to", "openai_responses@gpt-5.5").code == 0

@@ -86,6 +86,8 @@ class Summary(Struct, kw_only=True):
     groups: dict[tuple[Gravity, str, str], ChangeGroup]
     refused: list[tuple[str, str]]
     costs: ConversationCosts
+    moved: Counter[tuple[str, str]]
+    """Requests that go to another target of the provider, by its name and why."""
 
     def add(self, outcome: ConversionOutcome) -> None:
         self.requests += 1
@@ -93,6 +95,8 @@ class Summary(Struct, kw_only=True):
             self.refused.append((outcome.record.where, str(outcome.error)))
             return
         self.costs.add(outcome)
+        if outcome.moved and outcome.out is not None:
+            self.moved[outcome.out.target.name, outcome.moved] += 1
         self.unchanged += not outcome.entries
         seen: set[tuple[Gravity, str, str]] = set()
         for entry in outcome.entries:
@@ -134,7 +138,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     converters = read_converters(arguments, terminal)
-    summaries = [Summary(groups={}, refused=[], costs=ConversationCosts(each.overrides)) for each in converters]
+    summaries = [
+        Summary(groups={}, refused=[], costs=ConversationCosts(each.overrides), moved=Counter()) for each in converters
+    ]
     for outcome in convert_files([arguments.file], converters[0], terminal, "switch-report"):
         summaries[0].add(outcome)
         for converter, summary in zip(converters[1:], summaries[1:], strict=True):
@@ -158,6 +164,10 @@ def _as_json(summary: Summary, target: str) -> dict[str, Any]:
         "requests": summary.requests,
         "unchanged": summary.unchanged,
         "gravities": summary.gravities,
+        "sent_as": [
+            {"target": name, "requests": count, "reason": mask(reason)}
+            for (name, reason), count in summary.moved.most_common()
+        ],
         "refused": [{"where": where, "message": mask(message)} for where, message in summary.refused],
         "groups": [
             {
@@ -194,6 +204,10 @@ def _show(summary: Summary, target: str, page: TerminalPage, *, is_all: bool) ->
     for where, message in summary.refused:
         page.line(page.paint(f"refused: {clean(where)}", "bold", "red"))
         page.paragraph(clean(message), indent="  ")
+        page.line()
+    for (name, reason), count in summary.moved.most_common():
+        text = f"{plural(count, 'request')} shown for {name}, which the gateway would use too: {clean(reason)}"
+        page.paragraph(text, indent="")
         page.line()
     shown = [group for group in summary.ordered if is_all or group.gravity != "housekeeping"]
     if shown:
