@@ -60,6 +60,7 @@ def test_the_kustomization_has_every_file_and_nothing_else() -> None:
     assert deployment["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"] == generated["name"]
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
     assert [each["name"] for each in kustomization["images"]] == [image]
+    assert kustomization["images"][0]["newName"].endswith("/toolglot"), "docs/scale.md replaces it"
     assert kustomization["namespace"] == read("kubernetes/namespace.yaml")["metadata"]["name"]
 
 
