@@ -126,6 +126,15 @@ def test_a_proxy_lets_go_of_a_gateway_before_it_stops() -> None:
     assert "proxy_buffering off;" in nginx
 
 
+def test_load_balancers_pass_on_nothing_that_is_internal() -> None:
+    nginx, envoy = ((OPS / name).read_text("utf-8") for name in ("nginx.conf", "envoy.yaml"))
+    (closed,) = re.findall(r"location ~ (\S+) \{\s+return 404;", nginx)
+    for path in ("/metrics", "/toolglot/requests", "/inspector", "/inspector/api/requests"):
+        assert re.match(closed, path)
+    assert not re.match(closed, "/v1/messages")
+    assert re.findall(r'prefix: "([^"]+)"\}\s+direct_response', envoy) == ["/metrics", "/inspector", "/toolglot/"]
+
+
 def test_envoy_asks_whether_a_gateway_is_ready_and_sends_nothing_twice() -> None:
     envoy = read("envoy.yaml")["static_resources"]
     [cluster], [listener] = envoy["clusters"], envoy["listeners"]
