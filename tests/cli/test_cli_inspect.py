@@ -137,6 +137,12 @@ def test_a_session_is_named_by_its_id_or_as_the_latest(
     assert "there is no such file either" in capsys.readouterr().err
 
 
+def test_an_error_names_its_line_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path, "a.json", {"what": "is this"})
+    assert main(["inspect", file]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {file}:1: not a request of any known protocol")
+
+
 def test_what_cannot_be_sent_is_shown_with_its_error(tmp_path: Path) -> None:
     name = write(tmp_path, "request.json", {**REQUEST, "messages": []})
     (found,) = CaptureReader(target=Target("mistral")).read(name)

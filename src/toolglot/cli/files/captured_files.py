@@ -83,7 +83,7 @@ class CaptureReader(Struct, frozen=True):
                 return {**own, **self._session(data)}
             return {**own, **self._request(value, data, where)}
         except InputError as error:
-            path = where if error.path in ("", "$") else f"{where}: {error.path}"
+            path = where if error.path in ("", "$", where) else f"{where}: {error.path}"
             raise InputError(error.message, path=path, hint=error.hint) from None
 
     def _agent_session(self, name: str, found: SessionRequest) -> Captured:
