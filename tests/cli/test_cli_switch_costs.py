@@ -122,3 +122,20 @@ def test_a_request_is_shown_for_the_protocol_that_the_gateway_would_use(cli: Cli
     assert (refused.code, refused.out) == (1, "")
     assert "--to openai_responses@gpt-5.5" in refused.err
     assert cli("convert", "request.json", "--to", "openai_responses@gpt-5.5").code == 0
+
+
+def test_a_model_that_the_target_does_not_have_has_no_price_there(cli: Cli) -> None:
+    cli.write("request.json", long())
+    ended = cli("switch-report", "request.json", "--to", "openai")
+    assert "openai does not have the model 'claude-opus-5'" in ended.out
+    assert "--to openai@NAME" in " ".join(ended.out.split())
+    cost = cli("switch-report", "request.json", "--to", "openai", "--format", "json").json["cost"]
+    assert (cost["uncached_usd"], cost["written_usd"], cost["more_usd"]) == (None, None, None)
+    assert cost["cached_now_usd"] > 0
+
+
+def test_names_of_bedrock_have_the_price_of_their_model(cli: Cli) -> None:
+    cli.write("request.json", long())
+    to = "bedrock,bedrock@anthropic.claude-opus-5-v1:0"
+    plain, named = cli("switch-report", "request.json", "--to", to, "--format", "json").json["targets"]
+    assert plain["cost"]["uncached_usd"] == named["cost"]["uncached_usd"] > 0

@@ -21,6 +21,7 @@ from toolglot.cli.files.documents import pretty
 from toolglot.cli.options import add_all, add_profiles, add_quiet
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
+from toolglot.errors import quote
 from toolglot.masking import mask
 from toolglot.upstream.prices import dollars
 
@@ -55,7 +56,7 @@ cost, for the last request of each conversation (requests with the same first me
   WRITTEN       what they cost there with its cache, where writing to it is dearer
   CACHED NOW    what they cost from the cache where the conversation is now; (none): it is in no cache there
   MORE          the difference, once; with a minus, the switch is cheaper at once
-Prices are those of the built-in list, which does not know every model.
+Prices are those of the built-in list, which does not know every model. A model that the target does not have has none.
 
 examples:
   toolglot switch-report request.json --to mistral
@@ -245,6 +246,13 @@ def _show_costs(found: dict[str, Summary], page: TerminalPage) -> None:
     page.line(page.paint(f"What it costs once, for {plural(count, 'conversation')} (estimates)", "bold"))
     page.line()
     page.table(rows, heading=("TARGET", "READ AGAIN", "UNCACHED", "WRITTEN", "CACHED NOW", "MORE"))
+    for target, summary in found.items():
+        foreign = sorted(summary.costs.foreign)
+        if foreign:
+            page.line()
+            name = target.partition("@")[0]
+            text = f"{name} does not have the model {quote(foreign[0])}, which belongs to another provider"
+            page.paragraph(f"{text}: choose one of its models with --to {name}@NAME", indent="")
 
 
 def _amount(amount: Decimal | None, *, sign: bool = False) -> str:
