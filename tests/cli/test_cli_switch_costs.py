@@ -56,7 +56,9 @@ def test_each_of_several_targets_has_its_own_report_and_cost(cli: Cli) -> None:
     assert ended.out.count("Moving 1 request to ") == 4
     lines = [line.split() for line in ended.out.splitlines()]
     table = lines[lines.index(["TARGET", "READ", "AGAIN", "UNCACHED", "WRITTEN", "CACHED", "NOW", "MORE"]) + 1 :]
-    rows = {line[0]: line[1:] for line in table}
+    rows = {line[0]: line[1:] for line in table[: table.index([])]}
+    legend = ("READ AGAIN", "UNCACHED", "WRITTEN", "CACHED NOW", "MORE")
+    assert all(f"\n{column}: " in ended.out for column in legend)
     there, here = tokens(long(), "gpt-5.5"), tokens(long(), "claude-opus-5") * 0.5e-6
     cached = f"${here:.4f}"
     assert rows["openai@gpt-5.5"] == [
@@ -89,7 +91,7 @@ def test_only_the_last_request_of_a_conversation_counts(cli: Cli) -> None:
 
 def test_a_short_conversation_is_in_no_cache_and_one_that_stays_costs_nothing(cli: Cli) -> None:
     cli.write("request.json", claude())
-    assert "(none)" in cli("switch-report", "request.json", "--to", "openai@gpt-5.5").out
+    assert "(uncached)" in cli("switch-report", "request.json", "--to", "openai@gpt-5.5").out
     assert "costs once" not in cli("switch-report", "request.json", "--to", "anthropic").out
     stays = cli("switch-report", "request.json", "--to", "anthropic@claude-opus-4-5", "--format", "json").json
     assert stays["cost"] is None

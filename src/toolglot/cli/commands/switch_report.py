@@ -32,6 +32,17 @@ SHOWN_REASONS: Final = 3
 FAULT_ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
 """Fault classes, in the order of the report."""
 
+_FAULT_NAMES: Final = {"loss": "target"}
+"""The names of fault classes in the table, where they differ: `loss` is a gravity there."""
+
+_COST_LEGEND: Final = (
+    ("READ AGAIN", "estimated tokens that the target must read"),
+    ("UNCACHED", "what they cost there"),
+    ("WRITTEN", "the same with its cache; - if writing to it is not dearer"),
+    ("CACHED NOW", "what they cost where the conversation is now; (uncached): it is in no cache there"),
+    ("MORE", "the difference, once; with a minus, the switch is cheaper at once"),
+)
+
 _DESCRIPTION: Final = """\
 Show what would change if these requests went to another provider: what is lost, what a policy decides, what was
 broken before, and what is only written differently; and what the switch costs once, because the conversation is not in
@@ -44,7 +55,7 @@ gravity:
   housekeeping  changes that do not affect the meaning; listed with --all
 
 fault classes:
-  loss        the target cannot represent it: it is dropped, or kept as text
+  loss        the target cannot represent it: it is dropped, or kept as text; the table calls it 'target'
   policy      a setting of toolglot.Policy decided
   canonical   the conversation was already broken
   renderer    the target has another form for it; nothing is lost
@@ -54,7 +65,7 @@ cost, for the last request of each conversation (requests with the same first me
   READ AGAIN    estimated tokens that the target reads
   UNCACHED      what they cost there
   WRITTEN       what they cost there with its cache, where writing to it is dearer
-  CACHED NOW    what they cost from the cache where the conversation is now; (none): it is in no cache there
+  CACHED NOW    what they cost from the cache where the conversation is now; (uncached): it is in no cache there
   MORE          the difference, once; with a minus, the switch is cheaper at once
 Prices are those of the built-in list, which does not know every model. A model that the target does not have has none.
 
@@ -215,7 +226,7 @@ def _show(summary: Summary, target: str, page: TerminalPage, *, is_all: bool) ->
         page.table([_row(group) for group in shown], heading=("GRAVITY", "FAULT", "KIND", "COUNT", "WHAT"))
         page.line()
         for fault in dict.fromkeys(group.fault for group in shown):
-            page.line(f"{page.paint(fault, 'bold')}: {FAULTS[fault]}")
+            page.line(f"{page.paint(_FAULT_NAMES.get(fault, fault), 'bold')}: {FAULTS[fault]}")
         page.line()
     counts = summary.gravities
     if any(counts.values()):
@@ -234,7 +245,7 @@ def _show_costs(found: dict[str, Summary], page: TerminalPage) -> None:
     for target, summary in found.items():
         cost = summary.costs.total
         if cost is not None:
-            cached = _amount(cost.cached) if cost.is_cached else f"{_amount(cost.cached)} (none)"
+            cached = _amount(cost.cached) if cost.is_cached else f"{_amount(cost.cached)} (uncached)"
             written = "-" if cost.written is None else _amount(cost.written)
             rows.append(
                 (target, f"~{cost.tokens:,}", _amount(cost.uncached), written, cached, _amount(cost.more, sign=True))
@@ -245,7 +256,10 @@ def _show_costs(found: dict[str, Summary], page: TerminalPage) -> None:
     page.line()
     page.line(page.paint(f"What it costs once, for {plural(count, 'conversation')} (estimates)", "bold"))
     page.line()
-    page.table(rows, heading=("TARGET", "READ AGAIN", "UNCACHED", "WRITTEN", "CACHED NOW", "MORE"))
+    page.table(rows, heading=("TARGET", *(column for column, _ in _COST_LEGEND)))
+    page.line()
+    for column, meaning in _COST_LEGEND:
+        page.line(f"{page.paint(column, 'bold')}: {meaning}")
     for target, summary in found.items():
         foreign = sorted(summary.costs.foreign)
         if foreign:
@@ -267,4 +281,5 @@ def _row(group: ChangeGroup) -> tuple[str, str, str, str, str]:
     reasons = "; ".join(clean(reason) + (f" ({count} times)" if count > 1 else "") for reason, count in common)
     more = len(group.reasons) - SHOWN_REASONS
     reasons += f"; {more} more reasons" if more > 0 else ""
-    return group.gravity, group.fault, group.action, str(group.count), reasons
+    fault = _FAULT_NAMES.get(group.fault, group.fault)
+    return group.gravity, fault, group.action, str(group.count), reasons
