@@ -19,6 +19,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -348,6 +349,44 @@ def test_every_block_is_run_or_says_why_not() -> None:
         assert all((ROOT / named).exists() for named in re.findall(r"tests/[\w/]+\.py", reason)), reason
     assert len(reasons) * 4 < len(every)
     assert not [block.position for block in every if block.language in ("py", "python3", "pycon", "bash", "console")]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_link_within_the_docs_leads_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([\w./#:-]+)\)", re.sub(r"`[^`\n]*`", "", _without_code(text)))
+    assert [link for link in links if not re.match(r"\w+:", link) and not _leads_somewhere(page, link)] == []
+
+
+def _leads_somewhere(page: str, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    file = (ROOT / page).parent / name if name else ROOT / page
+    return file.exists() and (not anchor or file.suffix != ".md" or anchor in _anchors(file))
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"^ *(`{3,}).*?^ *\1", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@lru_cache
+def _anchors(file: Path) -> frozenset[str]:
+    """The anchors of a page: those of its headings, as GitHub makes them, and its own."""
+    text = file.read_text(encoding="utf-8")
+    found = set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+    for heading in re.findall(r"^#+ (.*)", _without_code(text), re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        base = anchor = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        count = 0
+        while anchor in found:
+            count += 1
+            anchor = f"{base}-{count}"
+        found.add(anchor)
+    return frozenset(found)
+
+
+def test_a_link_that_leads_nowhere_is_noticed() -> None:
+    links = {"caching.md": True, "caching.md#what-breaks-it": True, "cli.md": False, "caching.md#no-such-part": False}
+    assert {link: _leads_somewhere("docs/keys.md", link) for link in links} == links
 
 
 def test_a_block_that_prints_something_else_is_noticed(folder: Path) -> None:

@@ -163,11 +163,12 @@ class HistoryError(ToolglotError, RuntimeError):
         super().__init__(cut(message))
 
 
-def closest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The most similar known names, the closest first."""
+def closest_names(name: str, known: Iterable[str], *, similarity: float = 0.6) -> tuple[str, ...]:
+    """The most similar known names, the closest first. similarity: how alike they must be, from 0 to 1."""
     by_lower = {word.lower(): word for word in known}
     word = name[:QUOTED_CHARACTERS].strip().lower()
-    return tuple(by_lower[found] for found in difflib.get_close_matches(word, by_lower, n=MAX_SUGGESTIONS))
+    found = difflib.get_close_matches(word, by_lower, n=MAX_SUGGESTIONS, cutoff=similarity)
+    return tuple(by_lower[each] for each in found)
 
 
 def unknown_name(

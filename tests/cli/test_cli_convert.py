@@ -241,7 +241,8 @@ def test_a_conversion_names_what_is_lost_and_counts_the_rest(cli: Cli) -> None:
     cli.write("request.json", {**claude(), "service_tier": "auto", "top_k": 3})
     ended = cli("convert", "request.json", "--to", "openai@gpt-4.1")
     assert "1 loss" in ended.err
-    assert "1 housekeeping" in ended.err
+    assert "1 housekeeping (--report FILE lists them)" in ended.err
+    assert "--report" not in cli("convert", "request.json", "--to", "openai@gpt-4.1", "--report", "changes.json").err
     assert "lost: $.top_k" in " ".join(ended.err.split())
     assert "service_tier" not in ended.err
 

@@ -375,8 +375,8 @@ def test_packages_that_are_missing_are_reported_with_what_they_would_give() -> N
     )
     assert none["uvloop is not installed: it provides a faster event loop"].state == "warn"
     assert (
-        none["opentelemetry-sdk is not installed: it provides traces"].todo
-        == "pip install '.[otel]' in a clone of toolglot"
+        none["opentelemetry-sdk is not installed, and only needed for traces"].todo
+        == "if you want that: pip install '.[otel]' in a clone of toolglot"
     )
     assert {finding.state for finding in check_packages()} == {"ok"}
 
@@ -430,6 +430,22 @@ def test_a_program_that_cannot_be_run_has_no_version(tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
     (tmp_path / "broken").chmod(0o755)
     assert asyncio.run(version_of(str(tmp_path / "broken"), {})) == ""
+
+
+def test_programs_that_end_at_once_are_waited_for_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = tmp_path / "quick"
+    program.write_text("#!/bin/sh\necho 1.2.3\n")
+    program.chmod(0o755)
+
+    async def run() -> list[str]:
+        return [
+            each for _ in range(10) for each in await asyncio.gather(*(version_of(str(program), {}) for _ in range(4)))
+        ]
+
+    assert set(asyncio.run(run())) == {"1.2.3"}
+    assert caplog.messages == []
 
 
 def test_the_command_itself(tmp_path: Path) -> None:

@@ -137,6 +137,7 @@ def test_it_writes_toolglot_toml(cli: Cli) -> None:
     ended = cli("init")
     assert (ended.code, ended.out) == (0, "")
     assert ended.err.startswith("wrote toolglot.toml\nenabled: none. Set the key of a provider in the environment")
+    assert "simulated models answer only as simulated/PROVIDER/MODEL" in " ".join(ended.err.split())
     assert read_config(None, BARE).origin == "toolglot.toml"
     assert not read_config(None, BARE).simulates_known
 

@@ -77,10 +77,17 @@ def test_a_request_is_shown_for_another_target(tmp_path: Path) -> None:
     assert found[1]["changes"]["loss"] == 1
 
 
+def test_a_request_that_was_only_read_is_shown_as_not_sent(tmp_path: Path) -> None:
+    file = write(tmp_path, "request.json", REQUEST)
+    for reader in (CaptureReader(), CaptureReader(target=Target("mistral", "mistral-large-latest"))):
+        assert [each["row"]["state"] for each in grouped(reader.read(file))] == ["unsent"]
+
+
 def test_captures_are_shown_as_they_are(tmp_path: Path) -> None:
     captures = [captured(talk(1), id="tg_1"), captured(talk(2), id="tg_2")]
     found = grouped(CaptureReader().read(write(tmp_path, "captures.jsonl", *captures)))
     assert [each["row"]["parent"] for each in found] == [None, "tg_1"]
+    assert [each["row"]["state"] for each in found] == ["done", "done"]
     assert found[0]["rendered"] == captures[0]["rendered"]
 
 
@@ -112,7 +119,7 @@ def test_a_session_of_a_coding_agent_is_shown_as_the_request_that_it_would_send(
     (found,) = CaptureReader(target=Target("mistral", "mistral-large-latest")).read(str(file))
     (row,) = [each["row"] for each in grouped([found])]
     assert (row["title"], row["latest"], row["turns"]) == ("What is here?", "There is a.txt.", 4)
-    assert (row["target"], row["id"]) == ("mistral", found["session"])
+    assert (row["target"], row["id"], row["state"]) == ("mistral", found["session"], "unsent")
     assert "a.txt" in found["rendered"]
     assert SECRET not in json.dumps(found)
 
@@ -128,6 +135,12 @@ def test_a_session_is_named_by_its_id_or_as_the_latest(
         assert row["id"] == id
     assert main(["inspect", "zzz", "--export", str(tmp_path / "page.html"), "--force"]) == 2
     assert "there is no such file either" in capsys.readouterr().err
+
+
+def test_an_error_names_its_line_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path, "a.json", {"what": "is this"})
+    assert main(["inspect", file]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {file}:1: not a request of any known protocol")
 
 
 def test_what_cannot_be_sent_is_shown_with_its_error(tmp_path: Path) -> None:

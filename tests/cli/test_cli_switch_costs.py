@@ -56,7 +56,9 @@ def test_each_of_several_targets_has_its_own_report_and_cost(cli: Cli) -> None:
     assert ended.out.count("Moving 1 request to ") == 4
     lines = [line.split() for line in ended.out.splitlines()]
     table = lines[lines.index(["TARGET", "READ", "AGAIN", "UNCACHED", "WRITTEN", "CACHED", "NOW", "MORE"]) + 1 :]
-    rows = {line[0]: line[1:] for line in table}
+    rows = {line[0]: line[1:] for line in table[: table.index([])]}
+    legend = ("READ AGAIN", "UNCACHED", "WRITTEN", "CACHED NOW", "MORE")
+    assert all(f"\n{column}: " in ended.out for column in legend)
     there, here = tokens(long(), "gpt-5.5"), tokens(long(), "claude-opus-5") * 0.5e-6
     cached = f"${here:.4f}"
     assert rows["openai@gpt-5.5"] == [
@@ -89,7 +91,7 @@ def test_only_the_last_request_of_a_conversation_counts(cli: Cli) -> None:
 
 def test_a_short_conversation_is_in_no_cache_and_one_that_stays_costs_nothing(cli: Cli) -> None:
     cli.write("request.json", claude())
-    assert "(none)" in cli("switch-report", "request.json", "--to", "openai@gpt-5.5").out
+    assert "(uncached)" in cli("switch-report", "request.json", "--to", "openai@gpt-5.5").out
     assert "costs once" not in cli("switch-report", "request.json", "--to", "anthropic").out
     stays = cli("switch-report", "request.json", "--to", "anthropic@claude-opus-4-5", "--format", "json").json
     assert stays["cost"] is None
@@ -107,3 +109,35 @@ def test_no_target_at_all_is_an_error(cli: Cli) -> None:
     ended = cli("switch-report", "request.json", "--to", " , ")
     assert ended.code == 2
     assert "target" in ended.err
+
+
+def test_a_request_is_shown_for_the_protocol_that_the_gateway_would_use(cli: Cli) -> None:
+    tool = {"name": "ls", "description": "List files", "input_schema": {"type": "object", "properties": {}}}
+    cli.write("request.json", {**claude(), "tools": [tool]})
+    ended = cli("switch-report", "request.json", "--to", "openai@gpt-5.5")
+    assert (ended.code, "refused" in ended.out) == (0, False)
+    assert "1 request shown for openai_responses, which the gateway would use too" in ended.out
+    assert "costs once" in ended.out
+    (sent_as,) = cli("switch-report", "request.json", "--to", "openai@gpt-5.5", "--format", "json").json["sent_as"]
+    assert (sent_as["target"], sent_as["requests"]) == ("openai_responses", 1)
+    refused = cli("convert", "request.json", "--to", "openai@gpt-5.5")
+    assert (refused.code, refused.out) == (1, "")
+    assert "--to openai_responses@gpt-5.5" in refused.err
+    assert cli("convert", "request.json", "--to", "openai_responses@gpt-5.5").code == 0
+
+
+def test_a_model_that_the_target_does_not_have_has_no_price_there(cli: Cli) -> None:
+    cli.write("request.json", long())
+    ended = cli("switch-report", "request.json", "--to", "openai")
+    assert "openai does not have the model 'claude-opus-5'" in ended.out
+    assert "--to openai@NAME" in " ".join(ended.out.split())
+    cost = cli("switch-report", "request.json", "--to", "openai", "--format", "json").json["cost"]
+    assert (cost["uncached_usd"], cost["written_usd"], cost["more_usd"]) == (None, None, None)
+    assert cost["cached_now_usd"] > 0
+
+
+def test_names_of_bedrock_have_the_price_of_their_model(cli: Cli) -> None:
+    cli.write("request.json", long())
+    to = "bedrock,bedrock@anthropic.claude-opus-5-v1:0"
+    plain, named = cli("switch-report", "request.json", "--to", to, "--format", "json").json["targets"]
+    assert plain["cost"]["uncached_usd"] == named["cost"]["uncached_usd"] > 0

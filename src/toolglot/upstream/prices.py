@@ -3,7 +3,8 @@
     prices = Prices({"box/*": Price(Decimal(0), Decimal(0))})
     prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: not known
 
-A name is looked for as `upstream/model` and as `model`, each as it is and without a date at its end: first among the
+A name is looked for as `upstream/model` and as `model`, each as it is and without a date at its end, and a name of
+Claude on Bedrock (`us.anthropic.claude-…-v1:0`) also without its region, vendor and version: first among the
 caller's patterns, in their order, then among those of the list. Where a price does not say what cached tokens cost, it
 is the target's usual share of other input (`cache.read_price`, `cache.write_price`), else what other input costs.
 
@@ -12,6 +13,7 @@ Law: an unknown price is None, never 0; code that counts money must handle it.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -34,6 +36,8 @@ MILLION: Final = Decimal(1_000_000)
 _THOUSAND: Final = 1_000
 """Billionths of a dollar that a token costs whose million costs one."""
 _FILE: Final = Path(__file__).with_name("prices.toml")
+_BEDROCK: Final = re.compile(r"(?:[a-z]{2,6}\.)?anthropic\.(claude-[\w.-]+?)(?:-v[0-9]{1,2}(?::[0-9]{1,2})?)?")
+"""A name of Claude on Bedrock, with its region and version."""
 
 Confidence = Literal["documented", "reported", "doubtful", "own"]
 
@@ -257,10 +261,16 @@ def cost(model: str, usage: Usage) -> Decimal | None:
 
 
 def _names(model: str, upstream: str) -> Iterator[str]:
-    for name in spellings(model):
+    for name in dict.fromkeys((*spellings(model), *spellings(_plain_name(model)))):
         if upstream:
             yield f"{upstream}/{name}"
         yield name
+
+
+def _plain_name(model: str) -> str:
+    """A model without what Bedrock writes around its name."""
+    found = _BEDROCK.fullmatch(model)
+    return model if found is None else found[1]
 
 
 LISTED: Final = Prices()

@@ -60,6 +60,7 @@ def test_the_kustomization_has_every_file_and_nothing_else() -> None:
     assert deployment["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"] == generated["name"]
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
     assert [each["name"] for each in kustomization["images"]] == [image]
+    assert kustomization["images"][0]["newName"].endswith("/toolglot"), "docs/scale.md replaces it"
     assert kustomization["namespace"] == read("kubernetes/namespace.yaml")["metadata"]["name"]
 
 
@@ -123,6 +124,15 @@ def test_a_proxy_lets_go_of_a_gateway_before_it_stops() -> None:
     assert len(re.findall(r"server [\d.:]+ max_fails=0;", nginx)) == 2
     assert "proxy_next_upstream error;" in nginx
     assert "proxy_buffering off;" in nginx
+
+
+def test_load_balancers_pass_on_nothing_that_is_internal() -> None:
+    nginx, envoy = ((OPS / name).read_text("utf-8") for name in ("nginx.conf", "envoy.yaml"))
+    (closed,) = re.findall(r"location ~ (\S+) \{\s+return 404;", nginx)
+    for path in ("/metrics", "/toolglot/requests", "/inspector", "/inspector/api/requests"):
+        assert re.match(closed, path)
+    assert not re.match(closed, "/v1/messages")
+    assert re.findall(r'prefix: "([^"]+)"\}\s+direct_response', envoy) == ["/metrics", "/inspector", "/toolglot/"]
 
 
 def test_envoy_asks_whether_a_gateway_is_ready_and_sends_nothing_twice() -> None:

@@ -440,3 +440,9 @@ def test_a_mistyped_name_without_a_prefix_is_answered_with_the_closest_model(nam
         Router(config_from_environment({"HOME": "/home/u"})).route(name)
     assert raised.value.suggestions[0] == meant
     assert meant in raised.value.message
+
+
+@pytest.mark.parametrize("name", ["nope/x", "nope", "simulated/nope/x"])
+def test_nothing_is_suggested_that_is_not_similar(name: str) -> None:
+    assert refusal(name).suggestions == ()
+    assert "did you mean" not in refusal(name).message

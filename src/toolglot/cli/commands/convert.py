@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             counts.update(count_gravities(outcome.entries))
             lost.update(_describe_loss(entry) for entry in outcome.entries if entry.gravity == "loss")
     if not arguments.quiet:
-        _summarise(counts, lost, failed, converter, terminal)
+        _summarise(counts, lost, failed, converter, terminal, has_report=bool(arguments.report))
     return int(bool(failed))
 
 
@@ -123,12 +123,19 @@ def _describe_loss(entry: Entry) -> str:
 
 
 def _summarise(
-    counts: Counter[str], lost: Counter[str], failed: list[str], converter: Converter, terminal: Terminal
+    counts: Counter[str],
+    lost: Counter[str],
+    failed: list[str],
+    converter: Converter,
+    terminal: Terminal,
+    *,
+    has_report: bool,
 ) -> None:
     page = terminal.err
     done = counts["requests"] - len(failed)
-    summary = describe_counts(counts) or "nothing changed"
-    text = f"{plural(done, 'request')} converted to {converter.target}: {summary}"
+    summary = describe_counts(counts)
+    hint = " (--report FILE lists them)" if summary and not has_report else ""
+    text = f"{plural(done, 'request')} converted to {converter.target}: {summary or 'nothing changed'}{hint}"
     same = done - counts["changed"]
     if same:
         text += f", {same} left as {'it was' if same == 1 else 'they were'}"

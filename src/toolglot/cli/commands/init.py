@@ -62,5 +62,9 @@ def _print_summary(path: str, backup: str, terminal: Terminal) -> None:
         terminal.err.line(f"enabled: {', '.join(found)}")
     else:
         terminal.err.line("enabled: none. Set the key of a provider in the environment, and uncomment its section")
+        terminal.note(
+            "with this file, simulated models answer only as simulated/PROVIDER/MODEL, such as "
+            "simulated/openai/gpt-5.5; without a configuration they answer for all known names"
+        )
     for name, reason in skipped.items():
         terminal.note(f"{name} is not enabled: {reason}")

@@ -250,6 +250,8 @@ def _print_banner(root: str, config: Config, store: StoreState, terminal: Termin
     page.line(f"  store          {clean(display_location(config.gateway.store))}")
     keys = _client_key_status(config, store)
     page.line(f"  client keys    {keys or 'none; any key is accepted'}")
+    if config.inspector.keep != "off":
+        page.line(f"  inspector      {root}/inspector shows its requests in the browser")
     if not is_loopback(config.gateway.host):
         page.line("  reachable from other machines")
     key = "…" if keys else "any"

@@ -21,6 +21,7 @@ from toolglot.cli.files.documents import pretty
 from toolglot.cli.options import add_all, add_profiles, add_quiet
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
+from toolglot.errors import quote
 from toolglot.masking import mask
 from toolglot.upstream.prices import dollars
 
@@ -30,6 +31,17 @@ SHOWN_REASONS: Final = 3
 
 FAULT_ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
 """Fault classes, in the order of the report."""
+
+_FAULT_NAMES: Final = {"loss": "target"}
+"""The names of fault classes in the table, where they differ: `loss` is a gravity there."""
+
+_COST_LEGEND: Final = (
+    ("READ AGAIN", "estimated tokens that the target must read"),
+    ("UNCACHED", "what they cost there"),
+    ("WRITTEN", "the same with its cache; - if writing to it is not dearer"),
+    ("CACHED NOW", "what they cost where the conversation is now; (uncached): it is in no cache there"),
+    ("MORE", "the difference, once; with a minus, the switch is cheaper at once"),
+)
 
 _DESCRIPTION: Final = """\
 Show what would change if these requests went to another provider: what is lost, what a policy decides, what was
@@ -43,7 +55,7 @@ gravity:
   housekeeping  changes that do not affect the meaning; listed with --all
 
 fault classes:
-  loss        the target cannot represent it: it is dropped, or kept as text
+  loss        the target cannot represent it: it is dropped, or kept as text; the table calls it 'target'
   policy      a setting of toolglot.Policy decided
   canonical   the conversation was already broken
   renderer    the target has another form for it; nothing is lost
@@ -53,9 +65,9 @@ cost, for the last request of each conversation (requests with the same first me
   READ AGAIN    estimated tokens that the target reads
   UNCACHED      what they cost there
   WRITTEN       what they cost there with its cache, where writing to it is dearer
-  CACHED NOW    what they cost from the cache where the conversation is now; (none): it is in no cache there
+  CACHED NOW    what they cost from the cache where the conversation is now; (uncached): it is in no cache there
   MORE          the difference, once; with a minus, the switch is cheaper at once
-Prices are those of the built-in list, which does not know every model.
+Prices are those of the built-in list, which does not know every model. A model that the target does not have has none.
 
 examples:
   toolglot switch-report request.json --to mistral
@@ -86,6 +98,8 @@ class Summary(Struct, kw_only=True):
     groups: dict[tuple[Gravity, str, str], ChangeGroup]
     refused: list[tuple[str, str]]
     costs: ConversationCosts
+    moved: Counter[tuple[str, str]]
+    """Requests that go to another target of the provider, by its name and why."""
 
     def add(self, outcome: ConversionOutcome) -> None:
         self.requests += 1
@@ -93,6 +107,8 @@ class Summary(Struct, kw_only=True):
             self.refused.append((outcome.record.where, str(outcome.error)))
             return
         self.costs.add(outcome)
+        if outcome.moved and outcome.out is not None:
+            self.moved[outcome.out.target.name, outcome.moved] += 1
         self.unchanged += not outcome.entries
         seen: set[tuple[Gravity, str, str]] = set()
         for entry in outcome.entries:
@@ -134,7 +150,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     converters = read_converters(arguments, terminal)
-    summaries = [Summary(groups={}, refused=[], costs=ConversationCosts(each.overrides)) for each in converters]
+    summaries = [
+        Summary(groups={}, refused=[], costs=ConversationCosts(each.overrides), moved=Counter()) for each in converters
+    ]
     for outcome in convert_files([arguments.file], converters[0], terminal, "switch-report"):
         summaries[0].add(outcome)
         for converter, summary in zip(converters[1:], summaries[1:], strict=True):
@@ -158,6 +176,10 @@ def _as_json(summary: Summary, target: str) -> dict[str, Any]:
         "requests": summary.requests,
         "unchanged": summary.unchanged,
         "gravities": summary.gravities,
+        "sent_as": [
+            {"target": name, "requests": count, "reason": mask(reason)}
+            for (name, reason), count in summary.moved.most_common()
+        ],
         "refused": [{"where": where, "message": mask(message)} for where, message in summary.refused],
         "groups": [
             {
@@ -195,12 +217,16 @@ def _show(summary: Summary, target: str, page: TerminalPage, *, is_all: bool) ->
         page.line(page.paint(f"refused: {clean(where)}", "bold", "red"))
         page.paragraph(clean(message), indent="  ")
         page.line()
+    for (name, reason), count in summary.moved.most_common():
+        text = f"{plural(count, 'request')} shown for {name}, which the gateway would use too: {clean(reason)}"
+        page.paragraph(text, indent="")
+        page.line()
     shown = [group for group in summary.ordered if is_all or group.gravity != "housekeeping"]
     if shown:
         page.table([_row(group) for group in shown], heading=("GRAVITY", "FAULT", "KIND", "COUNT", "WHAT"))
         page.line()
         for fault in dict.fromkeys(group.fault for group in shown):
-            page.line(f"{page.paint(fault, 'bold')}: {FAULTS[fault]}")
+            page.line(f"{page.paint(_FAULT_NAMES.get(fault, fault), 'bold')}: {FAULTS[fault]}")
         page.line()
     counts = summary.gravities
     if any(counts.values()):
@@ -219,7 +245,7 @@ def _show_costs(found: dict[str, Summary], page: TerminalPage) -> None:
     for target, summary in found.items():
         cost = summary.costs.total
         if cost is not None:
-            cached = _amount(cost.cached) if cost.is_cached else f"{_amount(cost.cached)} (none)"
+            cached = _amount(cost.cached) if cost.is_cached else f"{_amount(cost.cached)} (uncached)"
             written = "-" if cost.written is None else _amount(cost.written)
             rows.append(
                 (target, f"~{cost.tokens:,}", _amount(cost.uncached), written, cached, _amount(cost.more, sign=True))
@@ -230,7 +256,17 @@ def _show_costs(found: dict[str, Summary], page: TerminalPage) -> None:
     page.line()
     page.line(page.paint(f"What it costs once, for {plural(count, 'conversation')} (estimates)", "bold"))
     page.line()
-    page.table(rows, heading=("TARGET", "READ AGAIN", "UNCACHED", "WRITTEN", "CACHED NOW", "MORE"))
+    page.table(rows, heading=("TARGET", *(column for column, _ in _COST_LEGEND)))
+    page.line()
+    for column, meaning in _COST_LEGEND:
+        page.line(f"{page.paint(column, 'bold')}: {meaning}")
+    for target, summary in found.items():
+        foreign = sorted(summary.costs.foreign)
+        if foreign:
+            page.line()
+            name = target.partition("@")[0]
+            text = f"{name} does not have the model {quote(foreign[0])}, which belongs to another provider"
+            page.paragraph(f"{text}: choose one of its models with --to {name}@NAME", indent="")
 
 
 def _amount(amount: Decimal | None, *, sign: bool = False) -> str:
@@ -245,4 +281,5 @@ def _row(group: ChangeGroup) -> tuple[str, str, str, str, str]:
     reasons = "; ".join(clean(reason) + (f" ({count} times)" if count > 1 else "") for reason, count in common)
     more = len(group.reasons) - SHOWN_REASONS
     reasons += f"; {more} more reasons" if more > 0 else ""
-    return group.gravity, group.fault, group.action, str(group.count), reasons
+    fault = _FAULT_NAMES.get(group.fault, group.fault)
+    return group.gravity, fault, group.action, str(group.count), reasons

@@ -1,7 +1,8 @@
 """Files for `toolglot inspect` as captures: requests, JSONL of them, captures, and sessions.
 
 A request has no target of its own: it is shown for the one that the options name, or for its own provider, as `repair`
-would send it. A session, of toolglot or of a coding agent, is shown as the request that continues it.
+would send it, and marked as not sent (`sent` is false). A session, of toolglot or of a coding agent, is shown as the
+request that continues it.
 
 Law: everything in a file is untrusted, and secrets are masked. An error says in which file and line it is.
 """
@@ -75,13 +76,14 @@ class CaptureReader(Struct, frozen=True):
             "id": f"{Path(name).name}:{line}",
             "time": _changed(name),
             "path": where,
+            "sent": False,
         }
         try:
             if value.get("format") in _SESSIONS:
                 return {**own, **self._session(data)}
             return {**own, **self._request(value, data, where)}
         except InputError as error:
-            path = where if error.path in ("", "$") else f"{where}: {error.path}"
+            path = where if error.path in ("", "$", where) else f"{where}: {error.path}"
             raise InputError(error.message, path=path, hint=error.hint) from None
 
     def _agent_session(self, name: str, found: SessionRequest) -> Captured:
@@ -92,6 +94,7 @@ class CaptureReader(Struct, frozen=True):
             "id": session.id or file,
             "time": round(session.updated, 3) or _changed(name),
             "path": name,
+            "sent": False,
             "agent": " ".join(filter(None, (found.title, session.version))),
             "session": session.id,
             "client": found.title,

@@ -1,6 +1,7 @@
 """What it costs once to move the conversations of a file to another provider, for `switch-report`.
 
-Law: of several requests of one conversation only the last counts: a switch happens once.
+Laws: of several requests of one conversation only the last counts: a switch happens once. A model that the target does
+not have has no price there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from toolglot import profiles
 from toolglot.cli.files.conversion import ConversionOutcome
 from toolglot.gateway.endpoints.token_counts import estimate
 from toolglot.profiles import Overrides
+from toolglot.translate.requests import is_foreign_model
 from toolglot.upstream.routing.load_balancing import first_message
 from toolglot.upstream.switch_costs import CachePlace, SwitchCost, switch_cost
 
@@ -28,6 +30,8 @@ class ConversationCosts:
         self._last: dict[bytes, SwitchCost] = {}
         self._further: SwitchCost | None = None
         self._further_count = 0
+        self.foreign: set[str] = set()
+        """Models that were asked for, and belong to another provider than the target."""
 
     def __len__(self) -> int:
         return len(self._last) + self._further_count
@@ -51,7 +55,11 @@ class ConversationCosts:
             return
         source = profiles.get(out.source.name, model, overrides=self._overrides)
         now = CachePlace(source, model, estimate(conversation, model=model))
-        cost = switch_cost(now, CachePlace(out.target, out.model, estimate(conversation, model=out.model)))
+        named_there = out.model
+        if is_foreign_model(out.target):
+            self.foreign.add(out.model)
+            named_there = ""
+        cost = switch_cost(now, CachePlace(out.target, named_there, estimate(conversation, model=out.model)))
         text = first_message(conversation)[:_MAX_TEXT].encode("utf-8", "surrogatepass")
         key = hashlib.blake2b(text, digest_size=12).digest()
         if key in self._last or len(self._last) < MAX_CONVERSATIONS:

@@ -19,7 +19,7 @@ from toolglot.cli.files.output import Write
 from toolglot.cli.screen.terminal import Terminal
 from toolglot.cli.targets import Target
 from toolglot.conversation.report import Entry
-from toolglot.errors import InputError, RefusedError, quote
+from toolglot.errors import InputError, ModelProtocolError, RefusedError, ToolProtocolError, quote
 from toolglot.masking import mask
 from toolglot.profiles import Overrides
 from toolglot.protocols.base import get
@@ -27,6 +27,7 @@ from toolglot.protocols.request_detection import examine
 from toolglot.translate.requests import is_foreign_model
 from toolglot.upstream.cache_prices import cost_of_markers
 from toolglot.upstream.prices import LISTED
+from toolglot.upstream.providers import PROVIDERS
 
 FAULTS: Final = {
     "canonical": "the conversation was already broken",
@@ -47,6 +48,8 @@ class ConversionOutcome(Struct, frozen=True, kw_only=True):
     before: dict[str, Any] | None = None
     out: ConvertedRequest | None = None
     error: InputError | None = None
+    moved: str = ""
+    """Why it is converted for another target of the provider than the one that was named; empty: it is not."""
 
     @property
     def is_changed(self) -> bool:
@@ -109,6 +112,7 @@ class Converter:
         is_quiet: bool,
         option: str = "--from",
         refuses_foreign_models: bool = False,
+        follows_protocol: bool = False,
     ) -> None:
         self.source = source
         self.target = target
@@ -119,6 +123,8 @@ class Converter:
         self.is_quiet = is_quiet
         self.option = option
         self.refuses_foreign_models = refuses_foreign_models
+        self.follows_protocol = follows_protocol
+        """Whether a request goes to the protocol of the provider that serves it, as the gateway sends it."""
         self._noted: set[str] = set()
 
     def outcome(self, record: Record) -> ConversionOutcome:
@@ -135,16 +141,17 @@ class Converter:
             if not record.is_line:
                 raise
             return ConversionOutcome(record=record, source=source, error=error)
-        target = self.target or Target(source)
+        target, moved = self.target or Target(source), ""
         try:
-            out = convert(
-                body,
-                source=source,
-                target=target.name,
-                model=target.model,
-                overrides=self.overrides,
-                policy=self.policy,
-            )
+            try:
+                out = self._convert(body, source, target)
+            except (ToolProtocolError, ModelProtocolError) as error:
+                served = self._served(target, body)
+                if served is None:
+                    raise
+                if not self.follows_protocol:
+                    raise type(error)(error.message, path=error.path, hint=self._hint_for(served)) from None
+                out, moved = self._convert(body, source, served), error.message
             if out.rendered.has_placed_markers:
                 out.report.add(cost_of_markers(LISTED.of(out.model, target.name), out.target))
             if self.refuses_foreign_models and not target.model:
@@ -154,7 +161,24 @@ class Converter:
                 raise
             error = self._with_protocol(error, body, source)
             return ConversionOutcome(record=record, source=source, target=str(target), error=error)
-        return ConversionOutcome(record=record, source=source, target=str(target), before=body, out=out)
+        return ConversionOutcome(record=record, source=source, target=str(target), before=body, out=out, moved=moved)
+
+    def _convert(self, body: dict[str, Any], source: str, target: Target) -> ConvertedRequest:
+        return convert(
+            body, source=source, target=target.name, model=target.model, overrides=self.overrides, policy=self.policy
+        )
+
+    def _served(self, target: Target, body: dict[str, Any]) -> Target | None:
+        """The target of the same provider that serves the request; None: it has no other."""
+        named = body.get("model")
+        model = target.model or (named[: profiles.MAX_NAME] if isinstance(named, str) else "")
+        own, provider = profiles.get(target.name, model, overrides=self.overrides), PROVIDERS.get(target.name)
+        name = own.request.target or own.tools.protocol
+        return Target(name, target.model) if provider is not None and name in provider.also else None
+
+    def _hint_for(self, served: Target) -> str:
+        option = "--to" if self.option == "--from" else self.option
+        return f"send it in the protocol that does: {option} {served}"
 
     def _with_protocol(self, error: InputError, body: dict[str, Any], source: str) -> InputError:
         """Add a hint to the error if the body is clearly of another protocol than `source`."""
@@ -243,7 +267,11 @@ def add_conversion(parser: argparse.ArgumentParser, *, several: bool = False) ->
 
 
 def read_converter(
-    arguments: argparse.Namespace, terminal: Terminal, *, refuses_foreign_models: bool = False
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    *,
+    refuses_foreign_models: bool = False,
+    follows_protocol: bool = False,
 ) -> Converter:
     """The converter that the options of `add_conversion` describe."""
     overrides = targets.read_overrides(arguments)
@@ -255,6 +283,7 @@ def read_converter(
         terminal=terminal,
         is_quiet=arguments.quiet,
         refuses_foreign_models=refuses_foreign_models,
+        follows_protocol=follows_protocol,
     )
 
 
@@ -262,7 +291,7 @@ def read_converters(arguments: argparse.Namespace, terminal: Terminal) -> list[C
     """The converters for several targets; `--model` is for each that names none."""
     words = dict.fromkeys(word.strip() for word in arguments.target.split(",") if word.strip())
     each = [argparse.Namespace(**{**vars(arguments), "target": word}) for word in words or (arguments.target,)]
-    return [read_converter(one, terminal) for one in each]
+    return [read_converter(one, terminal, follows_protocol=True) for one in each]
 
 
 def show_failure(outcome: ConversionOutcome, terminal: Terminal) -> None:

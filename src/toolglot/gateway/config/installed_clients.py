@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import shutil
+import signal
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -154,6 +156,18 @@ def is_same(address: str, root: str) -> bool:
     return bool(one.hostname) and one.scheme == two.scheme and is_here and ports[0] == ports[1]
 
 
+def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a program, unless it has ended."""
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        if os.name == "posix":
+            # `process.kill()` first polls, and so takes the exit status from asyncio, which waits for it and warns.
+            os.kill(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
 async def version_of(path: str, environ: Environ) -> str:
     """The version that a program prints; empty: it prints none."""
     try:
@@ -172,8 +186,7 @@ async def version_of(path: str, environ: Environ) -> str:
             output = await process.stdout.read(4096) if process.stdout is not None else b""
     except TimeoutError:
         output = b""
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
+    _end(process)
     await process.wait()
     found = _VERSION.search(output)
     return found[0].decode() if found else ""

@@ -91,7 +91,7 @@ def row_of_capture(capture: Mapping[str, Any]) -> Row:
         "sent_model": _of(capture, "sent_model", str),
         "target": _of(capture, "target", str),
         "status": status,
-        "state": "failed" if error or (status is not None and status >= 400) else "done",
+        "state": "failed" if error or (status is not None and status >= 400) else _state_without_error(capture),
         "stream": capture.get("stream") is True,
         "seconds": _number(capture.get("seconds")),
         "first_byte": _number(capture.get("first_byte")),
@@ -105,6 +105,10 @@ def row_of_capture(capture: Mapping[str, Any]) -> Row:
         "simulated": capture.get("simulated") is True,
         "bodies": bool(capture.get("request")),
     }
+
+
+def _state_without_error(capture: Mapping[str, Any]) -> str:
+    return "unsent" if capture.get("sent") is False else "done"
 
 
 def _gravities(record: RequestRecord) -> dict[str, int]:

@@ -460,13 +460,12 @@ def check_packages(installed: Callable[[str], str] | None = None) -> list[CheckR
         if number := found(name):
             results.append(CheckResult("packages", "ok", f"{name} {number}: {benefit}"))
             continue
-        is_light = name in _EXTRAS
         todo = how_to_install(_EXTRAS.get(name, "gateway"))
-        results.append(
-            CheckResult(
-                "packages", "ok" if is_light else "warn", f"{name} is not installed: it provides {benefit}", todo
-            )
-        )
+        if name in _EXTRAS:
+            message = f"{name} is not installed, and only needed for {benefit}"
+            results.append(CheckResult("packages", "ok", message, f"if you want that: {todo}"))
+        else:
+            results.append(CheckResult("packages", "warn", f"{name} is not installed: it provides {benefit}", todo))
     return results
 
 

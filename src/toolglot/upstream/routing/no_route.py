@@ -19,6 +19,8 @@ _EXAMPLES: Final = "claude-opus-5, gpt-5.5 or PROVIDER/MODEL"
 _MAX_SHOWN: Final = 8
 _MAX_GUESSES: Final = 200
 _MAX_PROVIDERS: Final = 40
+_SIMILAR: Final = 0.7
+"""How alike the prefix of a name must be: short words share letters by chance, such as `nope` and `openai`."""
 
 
 class NoRouteError(UnknownNameError):
@@ -61,10 +63,12 @@ class RouteErrors:
         """The error with the closest names, also those of providers that are known and not configured."""
         head, is_pair, model = name.partition("/")
         others = PROVIDERS if self._table.is_configurable else ()
-        heads = closest_names(head, (*self._table.upstreams, *others)) if is_pair and model else ()
+        known = (*self._table.upstreams, *others)
+        heads = closest_names(head, known, similarity=_SIMILAR) if is_pair and model else ()
         close = closest_names(name, (*(f"{each}/{model}" for each in heads), *self._words))
         if not close and not is_pair:  # the name of a provider alone
-            alike = closest_names(name, (*self._table.upstreams, *self._table.simulated.models))
+            known = (*self._table.upstreams, *self._table.simulated.models)
+            alike = closest_names(name, known, similarity=_SIMILAR)
             close = tuple(f"{each}/{model}" for each in alike if (model := self._usual_model(each)))
         if only_by_name and self._table.simulates_known:
             return _unknown_model(name, self._marked_simulated(close), _hint_for_simulated(close))
@@ -83,7 +87,7 @@ class RouteErrors:
             message, hint = "simulated models are forbidden here", "--no-simulate, or simulate = false in [gateway]"
             return NoRouteError(message, path="$.model", hint=hint)
         provider, _, model = rest.partition("/")
-        close = closest_names(provider, self._table.simulated.models) if model else ()
+        close = closest_names(provider, self._table.simulated.models, similarity=_SIMILAR) if model else ()
         hint = f"write {SIMULATED}/PROVIDER/MODEL; providers: {', '.join(self._table.simulated.models)}"
         return _unknown_model(name, tuple(f"{SIMULATED}/{each}/{model}" for each in close), hint)
 

@@ -21,9 +21,13 @@ def look_at_all(browser: PageBrowser) -> None:
     assert browser.count(".top nav a") == 1  # no fleet
     browser.click(".row.group")
     browser.wait("document.querySelectorAll('.rows .row').length === 3")
+    assert set(browser.texts(".rows .c-status")) == {"not sent"}
     browser.click(".rows .row:last-child a")
     browser.wait_for(".cell-canonical", "files/read")
-    assert "Replay" not in browser.texts(".tabs a")
+    assert not {"Replay", "Timeline"} & {*browser.texts(".tabs a")}
+    assert browser.texts(".title-bar > .chip")[0] == "not sent"
+    assert browser.texts(".column-heads .cell-provider") == ["Provider would be sent anthropic"]
+    assert browser.count(".answer") == 0
     for view, what in (("Diff", ".prefix"), ("Targets", ".targets tbody tr"), ("Raw", ".j-line")):
         browser.click(".tabs a", view)
         browser.wait("document.querySelector(arguments[0])", what)

@@ -33,6 +33,7 @@ export function ConversationView({ id, row, detail }) {
     const next = step > 0 ? marked.find((turn) => turn > current) ?? marked[0] : marked.findLast((turn) => turn < current) ?? marked[marked.length - 1];
     setTarget({ index: next + 1 });
   };
+  const sent = row.state !== 'unsent';
   const item = (index) => {
     if (index === 0) return html`<${FirstRow} id=${id} detail=${detail} peek=${setPeeked} />`;
     if (index === total + 1) return html`<${Answer} id=${id} row=${row} detail=${detail} peek=${setPeeked} />`;
@@ -42,12 +43,12 @@ export function ConversationView({ id, row, detail }) {
   return html`<div class=${`columns show-${column}`} ref=${box}>
     <div class="bar columns-bar">
       <div class="segments only-narrow" role="group" aria-label="Which column">${COLUMNS.map(([name, text]) => html`<button aria-pressed=${column === name} onClick=${() => setColumn(name)}>${text}</button>`)}</div>
-      <span class="dim">${plural(total, 'turn')}${detail.unchanged ? ' \u00b7 sent byte for byte' : ''}</span>
-      ${total > 1 && html`<span class="segments" role="group" aria-label="Go to"><button onClick=${() => setTarget({ index: 0 })}>First</button><button onClick=${() => setTarget({ index: total + 1 })}>Answer</button></span>`}
+      <span class="dim">${plural(total, 'turn')}${detail.unchanged ? ` \u00b7 ${sent ? 'sent' : 'would be sent'} byte for byte` : ''}</span>
+      ${total > 1 && html`<span class="segments" role="group" aria-label="Go to"><button onClick=${() => setTarget({ index: 0 })}>First</button><button onClick=${() => setTarget({ index: sent ? total + 1 : total })}>${sent ? 'Answer' : 'Last'}</button></span>`}
       ${marked.length > 0 && html`<span class="segments" role="group" aria-label="Changed turns"><button aria-label="Previous change" onClick=${() => jump(-1)}>\u2191</button><button onClick=${() => jump(1)}>Next change \u2193</button></span><span class="dim">${plural(marked.length, 'turn')} changed</span>`}
     </div>
-    <div class="column-heads" aria-hidden="true"><span class="cell-client">Client <span class="dim">sent ${row.protocol ?? ''}</span></span><span class="cell-canonical">Canonical</span><span class="cell-provider">Provider <span class="dim">${row.target ? `was sent ${row.target}` : ''}</span></span></div>
-    <${MeasuredList} class="turns" role="feed" aria-label="The conversation in three columns" count=${total + 2} estimate=${180} item=${item} goto=${target} onRange=${load} />
+    <div class="column-heads" aria-hidden="true"><span class="cell-client">Client <span class="dim">sent ${row.protocol ?? ''}</span></span><span class="cell-canonical">Canonical</span><span class="cell-provider">Provider <span class="dim">${row.target ? `${sent ? 'was' : 'would be'} sent ${row.target}` : ''}</span></span></div>
+    <${MeasuredList} class="turns" role="feed" aria-label="The conversation in three columns" count=${sent ? total + 2 : total + 1} estimate=${180} item=${item} goto=${target} onRange=${load} />
     ${peeked !== null && html`<${Peek} text=${peeked} close=${() => setPeeked(null)} />`}
   </div>`;
 }

@@ -137,6 +137,7 @@ const HEADS = [
 
 export function Status({ row }) {
   if (row.state === 'running') return html`<span class="chip running">${row.first_byte ? 'streaming' : 'running'}</span>`;
+  if (row.state === 'unsent') return html`<span class="chip" title="This request is shown as it would be sent">not sent</span>`;
   const bad = row.state === 'failed' || row.status >= 400;
   return html`<span class=${`chip ${bad ? 'bad' : 'good'}`} title=${row.error ? visibleTitle(row.error) : undefined}>${row.status ?? 'failed'}</span>`;
 }

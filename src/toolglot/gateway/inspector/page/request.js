@@ -70,7 +70,7 @@ export function RequestView({ id, tab, part, rows, info, openRequest, back, go }
   const { value: detail, error } = useCall(requestPath(id), state);
   const row = live ?? detail?.row;
   const at = rows.findIndex((each) => each.id === id);
-  const tabs = TABS.filter(([name]) => name !== 'replay' || info.mode === 'gateway');
+  const tabs = TABS.filter(([name]) => (name !== 'replay' || info.mode === 'gateway') && (name !== 'timeline' || row?.state !== 'unsent'));
   const base = `#/r/${encodeURIComponent(id)}`;
   const move = (step) => {
     const next = rows[at + step];
@@ -121,7 +121,7 @@ function Facts({ row }) {
     <${Fact} name="Client" minor><${Words} text=${[row.agent, row.protocol].filter(Boolean).join(' \u00b7 ') || row.client} max=${80} /><//>
     <${Fact} name="Tokens">${row.input_tokens === null || row.input_tokens === undefined ? html`<span class="dim">not known</span>` : html`${number(row.input_tokens)} in${row.cache_read_tokens ? ` (${number(row.cache_read_tokens)} cached)` : ''} \u00b7 ${number(row.output_tokens)} out`}<//>
     ${row.cost_usd !== null && row.cost_usd !== undefined && html`<${Fact} name="Cost">${dollars(row.cost_usd)}<//>`}
-    <${Fact} name="Time">${row.state === 'running' ? 'running' : duration(row.seconds)}${row.first_byte ? html` <span class="dim">first byte ${duration(row.first_byte)}</span>` : ''}<//>
+    ${row.state !== 'unsent' && html`<${Fact} name="Time">${row.state === 'running' ? 'running' : duration(row.seconds)}${row.first_byte ? html` <span class="dim">first byte ${duration(row.first_byte)}</span>` : ''}<//>`}
     ${row.stop && html`<${Fact} name="Stop" minor><${Words} text=${row.stop} max=${40} /><//>`}
     <${Fact} name="Began" minor>${moment(row.time)}<//>
     <${Fact} name="Id" minor><code><${Words} text=${row.id} max=${60} /></code><//>
@@ -161,6 +161,8 @@ function Exports({ id, row, info }) {
   </div></details>`;
 }
 
+// What a body is called where the request was only read from a file.
+const UNSENT = { rendered: 'what the provider would be sent' };
 const BODIES = [
   ['request', 'Request of the client', 'what the client sent'],
   ['rendered', 'Request to the provider', 'what the provider was sent'],
@@ -168,14 +170,16 @@ const BODIES = [
   ['response', 'Reply to the client', 'what the client got'],
 ];
 
-function RawView({ id, detail, part, go }) {
-  const name = BODIES.some(([each]) => each === part) ? part : 'request';
+function RawView({ id, row, detail, part, go }) {
+  const sent = row.state !== 'unsent';
+  const shown = BODIES.filter(([each]) => sent || each === 'request' || each === 'rendered');
+  const name = shown.some(([each]) => each === part) ? part : 'request';
   const here = detail[name];
   const known = detail.sizes ? detail.sizes[name] !== null && detail.sizes[name] !== undefined : here !== null && here !== undefined;
   const asked = useCall(known && (here === null || here === undefined) ? `${requestPath(id)}/body/${name}` : '', 0, getText);
   const text = here ?? asked.value;
   return html`<div class="raw">
-    <div class="bar"><div class="segments" role="group" aria-label="Which body">${BODIES.map(([each, label, title]) => html`<button aria-pressed=${each === name} title=${title} onClick=${() => go(`#/r/${encodeURIComponent(id)}/raw/${each}`)}>${label}</button>`)}</div>
+    <div class="bar"><div class="segments" role="group" aria-label="Which body">${shown.map(([each, label, title]) => html`<button aria-pressed=${each === name} title=${(!sent && UNSENT[each]) || title} onClick=${() => go(`#/r/${encodeURIComponent(id)}/raw/${each}`)}>${label}</button>`)}</div>
       ${typeof text === 'string' && html`<span class="dim">${bytes(text.length)}</span><${CopyButton} text=${text} />`}
       ${name === 'rendered' && detail.unchanged && html`<span class="chip good">byte for byte as the client sent it</span>`}
       ${detail.cut && (name === 'reply' || name === 'response') && html`<span class="chip change">the end is not kept</span>`}</div>

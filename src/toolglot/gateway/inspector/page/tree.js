@@ -17,7 +17,7 @@ const CLASSES = {
   running: (row) => row.state === 'running',
   changed: (row) => row.changes > 0,
   lossy: (row) => row.losses > 0,
-  clean: (row) => row.state === 'done' && !row.changes && !row.losses,
+  clean: (row) => (row.state === 'done' || row.state === 'unsent') && !row.changes && !row.losses,
   replay: (row) => Boolean(row.replay_of),
   streamed: (row) => Boolean(row.stream),
 };
