@@ -398,6 +398,22 @@ def test_a_session_file_is_converted_linted_and_compared_like_a_request(cli: Cli
     assert cli("lint", path, "--for", "anthropic" if agent == "claude_code" else "mistral").code in (0, 1)
 
 
+def test_a_session_that_ends_with_an_answer_is_no_prefill(cli: Cli, tmp_path: Path) -> None:
+    path = made(tmp_path, "claude_code")
+    assert agent_files.request_of(agent_files.read(path))["messages"][-1]["role"] == "assistant"
+    ended = cli("lint", str(path), "--for", "anthropic@claude-opus-4-6")
+    assert (ended.code, ended.out) == (0, "")
+
+
+def test_what_is_wrong_in_a_session_has_no_line_of_the_file(cli: Cli, tmp_path: Path) -> None:
+    path = made(tmp_path, "claude_code", broken=True)
+    assert f"{path}: anthropic refuses" in cli("lint", str(path), "--for", "anthropic").out
+    (found, *_) = cli("lint", str(path), "--for", "anthropic", "--format", "json").json["violations"]
+    assert (found["line"], found["column"]) == (None, None)
+    sarif = cli("lint", str(path), "--for", "anthropic", "--format", "sarif").json
+    assert "region" not in sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+
+
 def test_what_is_wrong_in_a_session_is_in_its_request(cli: Cli, tmp_path: Path) -> None:
     path = made(tmp_path, "claude_code", broken=True)
     assert "toolu_2" in cli("lint", str(path), "--for", "anthropic").out
