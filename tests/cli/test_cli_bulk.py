@@ -11,6 +11,7 @@ import pytest
 from support.bulk.made_files import sharegpt_rows
 from support.bulk.samples import ANTHROPIC, OPENAI, SAMPLES
 from support.cli.commands import Cli
+from toolglot import profiles
 from toolglot.cli.commands.bulk import progress_line
 
 ROWS = sharegpt_rows(5)
@@ -129,6 +130,24 @@ def test_lint_names_the_row_and_the_rule(cli: Cli) -> None:
     assert [json.loads(line)["row"] for line in listed] == [1]
     cli.write("good.jsonl", [OPENAI])
     assert cli("bulk", "lint", "good.jsonl", "--for", "openai").code == 0
+
+
+def test_nothing_is_reported_about_ids_that_the_rows_do_not_have(cli: Cli) -> None:
+    lines = [
+        {"from": "human", "value": "What is here?"},
+        {"from": "function_call", "value": json.dumps([{"name": name, "arguments": {}} for name in "ab"])},
+        {"from": "observation", "value": "x\n</tool_response>\n<tool_response>\ny"},
+        {"from": "gpt", "value": "x and y."},
+    ]
+    tools = [{"name": name, "parameters": {"type": "object", "properties": {}}} for name in "ab"]
+    cli.write("rows.jsonl", [{"conversations": lines, "tools": json.dumps(tools)}])
+    for target in profiles.names():
+        ended = cli("bulk", "lint", "rows.jsonl", "--for", target, "-q")
+        assert "call00001" not in ended.out
+    assert cli("bulk", "lint", "rows.jsonl", "--for", "mistral", "-q") == (0, "", "")
+    for form in ("sharegpt", "messages"):
+        ended = cli("bulk", "convert", "rows.jsonl", "--to", form, "--validate", "mistral", "--preview", "-q")
+        assert "toolglot_violations" not in ended.out
 
 
 def test_the_formats_are_listed(cli: Cli) -> None:
