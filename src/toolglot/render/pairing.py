@@ -194,16 +194,17 @@ class _Pairing:
                 result = self._synthetic_result(call, turn.key)
             results.append(result)
         found = [self._chosen[call.id] for call in turn.calls if self._chosen.get(call.id) is not None]
-        if not self._are_in_place(found, position):
+        # With none added, turns of results that become one turn are reported here.
+        if not self._are_in_place(found, position, max_turns=1 if len(found) == len(turn.calls) else len(found)):
             moved = tuple(result.call_id for result in found)
             reason = "results were moved directly behind their calls, in order"
             self._ctx.report("moved", reason, "canonical", turn_key=turn.key, call_ids=moved)
         self.added.append(Turn("tool", tuple(results), key=f"{turn.key}+results"))
         return self.added[-1]
 
-    def _are_in_place(self, results: Sequence[ToolResult], position: int) -> bool:
-        """Whether these results, in this order, are what follows the calls."""
-        following = (block for n in range(position, len(self._turns)) for block in self._turns[n].blocks)
+    def _are_in_place(self, results: Sequence[ToolResult], position: int, max_turns: int) -> bool:
+        """Whether these results, in this order, are what follows the calls, in so many turns."""
+        following = (block for turn in self._turns[position : position + max_turns] for block in turn.blocks)
         return all(next(following, None) is result for result in results)
 
     def _synthetic_result(self, call: ToolCall, turn_key: str) -> ToolResult:
