@@ -209,7 +209,8 @@ def test_fix_heals_the_file_keeps_the_old_one_elsewhere_and_shows_the_change(cli
     before = path.read_bytes()
     ended = cli("doctor", "latest", "--agent", "claude", "--fix")
     assert ended.code == 0
-    assert "+ 3:" in ended.out
+    assert "+ 3: .message.content[1] = " in ended.out
+    assert "tool_use_id" in ended.out
     (backup,) = (tmp_path / ".local/state/toolglot/backups/claude_code").iterdir()
     assert backup.read_bytes() == before
     assert path.read_bytes() != before
@@ -375,6 +376,28 @@ def test_the_diff_of_long_lines_shows_where_they_differ() -> None:
     assert len(gone) < 200
     assert list(line_diff([b"a\n"], [b"a\n"])) == []
     assert "too many" in next(iter(line_diff([b"%d\n" % n for n in range(9000)], [b"-%d\n" % n for n in range(9000)])))
+
+
+def test_the_diff_of_lines_of_json_shows_the_fields_that_changed() -> None:
+    long = "x" * 1_000
+
+    def line(**fields: object) -> bytes:
+        return json.dumps({"id": long, **fields, "end": long}).encode() + b"\n"
+
+    old = [line(parent="a", results=[1, 2])]
+    assert list(line_diff(old, [line(parent="b", results=[1, True, 3])])) == [
+        '- 1: .parent = "a"',
+        '+ 1: .parent = "b"',
+        "- 1: .results[1] = 2",
+        "+ 1: .results[1] = true",
+        "+ 1: .results[2] = 3",
+    ]
+    added = b'{"result": "it was interrupted"}\n'
+    assert list(line_diff(old, [added, line(parent="b", results=[1, 2])])) == [
+        '+ 1: {"result": "it was interrupted"}',
+        '- 1: .parent = "a"',
+        '+ 2: .parent = "b"',
+    ]
 
 
 # --- as requests ------------------------------------------------------------------------------------
