@@ -298,6 +298,22 @@ def test_rewind_removes_the_last_prompts(cli: Cli, tmp_path: Path) -> None:
     assert (refused.code, "at least one must stay" in refused.err) == (2, True)
 
 
+def test_what_is_no_session_file_is_named_as_what_it_is(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, content in (("text.txt", "hi"), ("empty.jsonl", ""), ("empty.json", "")):
+        (tmp_path / name).write_text(content)
+    for words, message in (
+        (("doctor", "text.txt"), "text.txt: this is not a session file"),
+        (("doctor", "folder"), "folder: is a folder"),
+        (("doctor", "./folder"), "folder: is a folder"),
+        (("doctor", "nothing"), "there is no session 'nothing'"),
+        (("doctor", "empty.jsonl"), "empty.jsonl: file is empty"),
+        (("handoff", "--to", "codex", "empty.json"), "empty.json: file is empty"),
+    ):
+        ended = cli(*words)
+        assert (ended.code, message in ended.err) == (2, True), ended.err
+
+
 def test_all_sessions_are_checked(cli: Cli, tmp_path: Path) -> None:
     for agent in IDS:
         made(tmp_path, agent, broken=True)

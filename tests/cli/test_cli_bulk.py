@@ -69,7 +69,7 @@ def test_a_preview_writes_nothing(cli: Cli) -> None:
         (["convert", "in.jsonl", "--to", "glaive", "-o", "x.jsonl"], "cannot be written"),
         (["convert", "in.jsonl", "--to", "openai"], "-o out.jsonl"),
         (["convert", "in.jsonl", "--to", "openai", "-o", "x.bin"], "cannot tell what to write"),
-        (["convert", "no.jsonl", "--to", "openai", "-o", "x.jsonl"], "cannot read file"),
+        (["convert", "no.jsonl", "--to", "openai", "-o", "x.jsonl"], "no such file"),
         (["convert", "in.jsonl", "--to", "openai", "-o", "x.jsonl", "--column", "a"], "NAME=KNOWN"),
         (["convert", "odd.jsonl", "--to", "openai", "-o", "x.jsonl"], "--from"),
         (["lint", "in.jsonl", "--for", "mistrall"], "did you mean 'mistral'"),
@@ -130,6 +130,21 @@ def test_lint_names_the_row_and_the_rule(cli: Cli) -> None:
     assert [json.loads(line)["row"] for line in listed] == [1]
     cli.write("good.jsonl", [OPENAI])
     assert cli("bulk", "lint", "good.jsonl", "--for", "openai").code == 0
+
+
+def test_files_that_are_empty_missing_or_damaged_are_named_as_that(cli: Cli) -> None:
+    for name, content in (("empty.jsonl", b""), ("cut.parquet", b"PAR1 and no more")):
+        (cli.folder / name).write_bytes(content)
+    for name, message, hint in (
+        ("empty.jsonl", "empty.jsonl: file is empty", "no rows"),
+        ("nofile", "nofile: no such file", "check the path"),
+        ("nofile.jsonl", "nofile.jsonl: no such file", "check the path"),
+        ("cut.parquet", "cut.parquet: cannot read file", "it is damaged"),
+    ):
+        ended = cli("bulk", "stats", name)
+        assert (ended.code, message in ended.err, hint in ended.err) == (2, True, True), ended.err
+    ended = cli("bulk", "convert", "empty.jsonl", "--from", "openai", "--to", "messages", "-o", "out.jsonl")
+    assert ended.err.splitlines()[1:] == ["  the input has no rows"]
 
 
 def test_nothing_is_reported_about_ids_that_the_rows_do_not_have(cli: Cli) -> None:

@@ -67,6 +67,8 @@ def detect(path: str | os.PathLike[str]) -> AgentFormat:
     for record in base.formats():
         if record.recognises(file, lines):
             return record
+    if file.is_file() and not file.stat().st_size:
+        raise InputError("file is empty", path=str(file), hint="an agent writes at least a line")
     hint = f"known: {', '.join(record.title for record in base.formats())}"
     raise InputError("this is not a session file of a known agent", path=str(file), hint=hint)
 

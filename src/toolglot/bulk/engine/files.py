@@ -72,6 +72,7 @@ def kind_of(path: str) -> Kind:
     suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - it may be an address
     kind = _SUFFIXES.get(suffix)
     if kind is None:
+        size_of(path)  # raises if there is no such file
         hint = f"name it with one of {', '.join(SUFFIXES)}"
         raise InputError("cannot tell what the file holds", path=path, hint=hint)
     if kind in ("lines", "gzip", "zstd") and _is_list(_head(path), is_json=".json" in _inner_suffixes(path)):
@@ -204,8 +205,13 @@ def zstd_module() -> Any:
 
 
 def _unreadable(path: str, error: Exception) -> InputError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return InputError(f"cannot read file: {reason}", path=path, hint="check the path and its permissions")
+    if isinstance(error, FileNotFoundError):
+        return InputError("no such file", path=path, hint="check the path")
+    reason = getattr(error, "strerror", None)
+    if reason or is_remote(path):
+        return InputError(f"cannot read file: {reason or error}", path=path, hint="check the path and its permissions")
+    hint = "it is damaged, incomplete or of another kind than its name says: copy or write it again"
+    return InputError(f"cannot read file: {error}", path=path, hint=hint)
 
 
 # --- units: what a file can be cut into -------------------------------------------------------------

@@ -252,7 +252,8 @@ def _summarise(summary: RunSummary, output: str, terminal: Terminal) -> None:
     if summary.detected is not None:
         page.line(f"  {detection_text(summary.detected)}")
     shown = ("converted", "merged", "dropped", "set_aside", "changed", "refused")
-    page.line("  " + ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown if counts.get(name)))
+    fates = ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown if counts.get(name))
+    page.line(f"  {fates or 'the input has no rows'}")
     for title, found in (("", summary.reasons), ("changed: ", summary.faults)):
         for reason, count in list(found.items())[:MAX_LISTED]:
             times = "once" if count == 1 else f"{count:,} times"
