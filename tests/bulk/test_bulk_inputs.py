@@ -31,7 +31,7 @@ def convert(path: Path | str, output: Path, **settings: Any) -> RunSummary:
 # --- session files of agents ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("agent", agent_files.names())
+@pytest.mark.parametrize("agent", agent_files.writers())
 def test_a_session_file_of_an_agent_is_a_row(agent: str, tmp_path: Path) -> None:
     home = home_in(tmp_path / "home")
     written = agent_files.write(full_conversation(), agent, directory="/home/me/proj", home=home)
