@@ -298,6 +298,14 @@ def test_rewind_removes_the_last_prompts(cli: Cli, tmp_path: Path) -> None:
     assert (refused.code, "at least one must stay" in refused.err) == (2, True)
 
 
+def test_handoff_lists_names_as_its_options_take_them(cli: Cli) -> None:
+    for name, message in (("cline", "sessions of Cline are only read"), ("claud", "did you mean 'claude'?")):
+        ended = cli("handoff", "--from", "claude", "--to", name)
+        assert (ended.code, "--to: " in ended.err, message in ended.err) == (2, True, True)
+        assert "known: claude, codex, copilot, gemini, opencode, pi, qwen, toolglot" in ended.err
+    assert "aider" in cli("handoff", "--from", "claud", "--to", "codex").err
+
+
 def test_what_is_no_session_file_is_named_as_what_it_is(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for name, content in (("text.txt", "hi"), ("empty.jsonl", ""), ("empty.json", "")):

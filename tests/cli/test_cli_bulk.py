@@ -65,7 +65,10 @@ def test_a_preview_writes_nothing(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["convert", "in.jsonl", "--to", "opnai", "-o", "x.jsonl"], "did you mean 'openai'"),
+        (
+            ["convert", "in.jsonl", "--to", "opnai", "-o", "x.jsonl"],
+            "--to: unknown format 'opnai'; did you mean 'openai'?",
+        ),
         (["convert", "in.jsonl", "--to", "glaive", "-o", "x.jsonl"], "cannot be written"),
         (["convert", "in.jsonl", "--to", "openai"], "-o out.jsonl"),
         (["convert", "in.jsonl", "--to", "openai", "-o", "x.bin"], "cannot tell what to write"),
@@ -73,7 +76,7 @@ def test_a_preview_writes_nothing(cli: Cli) -> None:
         (["convert", "in.jsonl", "--to", "openai", "-o", "x.jsonl", "--column", "a"], "NAME=KNOWN"),
         (["convert", "odd.jsonl", "--to", "openai", "-o", "x.jsonl"], "--from"),
         (["lint", "in.jsonl", "--for", "mistrall"], "did you mean 'mistral'"),
-        (["stats", "in.jsonl", "--from", "swfit"], "did you mean 'swift'"),
+        (["stats", "in.jsonl", "--from", "swfit"], "--from: unknown format 'swfit'; did you mean 'swift'?"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_with_a_hint(cli: Cli, words: list[str], hint: str) -> None:

@@ -158,9 +158,8 @@ def write(
     """
     record = base.get(agent)
     if record.write is None:
-        raise InputError(
-            f"sessions of {record.title} are only read", path="agent", hint=f"known: {', '.join(writers())}"
-        )
+        known = ", ".join(base.get(name).aliases[0] for name in writers())
+        raise InputError(f"sessions of {record.title} are only read", path="agent", hint=f"known: {known}")
     if id and not _ID.fullmatch(id):
         raise InputError("expected an id of letters, digits, '.', '_' and '-'", path="id", hint="leave it out")
     request = WriteRequest(

@@ -35,7 +35,7 @@ from toolglot.bulk.formats.model_text import PREFIX as TEXT_PREFIX
 from toolglot.bulk.formats.model_text import text_format
 from toolglot.bulk.formats.wire import PREFIX as REQUEST_PREFIX
 from toolglot.bulk.formats.wire import request_format
-from toolglot.errors import InputError, unknown_name
+from toolglot.errors import InputError, closest_names, unknown_name
 from toolglot.protocols.base import names as protocol_names
 
 _MODULES: Final = (
@@ -98,10 +98,13 @@ def known_formats() -> dict[str, Format]:
     return {found.name: found for module in _MODULES for found in module.FORMATS}
 
 
-def get(name: str) -> Format:
-    """A format by its name: one of `known_formats()`, an alias, `request:NAME` or `text:DIALECT`."""
+def get(name: str, *, path: str = "") -> Format:
+    """A format by its name: one of `known_formats()`, an alias, `request:NAME` or `text:DIALECT`.
+
+    path: where the name is from, for an error.
+    """
     if not isinstance(name, str):
-        raise InputError("expected the name of a format", path="format")
+        raise InputError("expected the name of a format", path=path or "format")
     spelled = name.strip().lower().replace("_", "-")
     if spelled.startswith(REQUEST_PREFIX):
         return request_format(REQUEST_PREFIX + name.strip().partition(":")[2])
@@ -109,9 +112,9 @@ def get(name: str) -> Format:
         return text_format(TEXT_PREFIX + name.strip().partition(":")[2])
     found = known_formats().get(ALIASES.get(spelled, spelled))
     if found is None:
-        known = [*known_formats(), *ALIASES]
         hint = f"known: {', '.join(sorted(known_formats()))}, request:PROVIDER, text:DIALECT"
-        raise unknown_name("format", name, known, hint=hint)
+        close = closest_names(name, sorted(known_formats())) or closest_names(name, sorted(ALIASES))
+        raise unknown_name("format", name, (), suggestions=close, path=path, hint=hint)
     return found
 
 

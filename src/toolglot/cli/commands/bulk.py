@@ -124,6 +124,11 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from toolglot.bulk import formats  # noqa: PLC0415 - only for this command
+
+    for option, name in (("--from", "source"), ("--to", "target")):
+        if getattr(arguments, name, "auto") != "auto":
+            formats.get(getattr(arguments, name), path=option)
     return _ACTIONS[arguments.action][1](arguments, terminal)
 
 
