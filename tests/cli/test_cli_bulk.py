@@ -123,16 +123,36 @@ def test_stats_count_providers_and_models(cli: Cli) -> None:
 
 def test_lint_names_the_row_and_the_rule(cli: Cli) -> None:
     bad = json.loads(json.dumps(OPENAI).replace('"ls"', '"list files"'))
-    cli.write("in.jsonl", [OPENAI, bad])
+    cli.write("in.jsonl", [OPENAI, "", bad])
     ended = cli("bulk", "lint", "in.jsonl", "--for", "openai")
     assert ended.code == 1
-    assert "row 1: " in ended.out
-    assert "row 0: " not in ended.out
+    assert ended.out.startswith("in.jsonl:3: ")
+    assert len(ended.out.splitlines()) == 1
     assert "openai-name-charset" in ended.out
     listed = cli("bulk", "lint", "in.jsonl", "--for", "openai", "--format", "json").out.splitlines()
     assert [json.loads(line)["row"] for line in listed] == [1]
+    cli.write("list.json", json.dumps([bad], indent=1))
+    both = cli("bulk", "lint", "in.jsonl", "list.json", "--for", "openai")
+    assert [line.partition(" $")[0] for line in both.out.splitlines()] == ["in.jsonl:3:", "list.json: row 0:"]
     cli.write("good.jsonl", [OPENAI])
     assert cli("bulk", "lint", "good.jsonl", "--for", "openai").code == 0
+
+
+def test_a_row_without_the_column_of_its_format_is_set_aside_with_a_hint(cli: Cli) -> None:
+    cli.write("in.jsonl", [{"chat": [], "id": 1}])
+    words = ("bulk", "convert", "in.jsonl", "--from", "sharegpt", "--to", "messages")
+    ended = cli(*words, "-o", str(cli.folder / "out") + "/")
+    said = " ".join(ended.err.split())
+    assert "the column 'conversations' is missing; the row has: chat, id" in said
+    assert "--column NAME=conversations" in said
+    assert f"see {cli.folder / 'out' / 'set-aside.jsonl'}" in said
+
+
+def test_a_row_of_another_format_is_set_aside_with_its_name(cli: Cli) -> None:
+    cli.write("in.jsonl", [*ROWS, OPENAI])
+    ended = cli("bulk", "convert", "in.jsonl", "--to", "messages", "-o", "out.jsonl")
+    said = " ".join(ended.err.split())
+    assert (ended.code, "once: set aside: " in said, "the row looks like openai" in said) == (1, True, True)
 
 
 def test_files_that_are_empty_missing_or_damaged_are_named_as_that(cli: Cli) -> None:

@@ -375,6 +375,16 @@ def _traces(path: str, kind: Kind, start: int, end: int, meter: _Meter) -> Itera
         yield _trace(lines, began, size), size
 
 
+def row_lines(path: str, kind: Kind, *, framing: str = "row") -> Iterator[int]:
+    """The line of each row, from 1; nothing for files whose rows are no lines."""
+    if kind not in ("lines", "gzip", "zstd") or framing != "row":
+        return
+    with _errors_of(path):
+        for number, (line, _, size) in enumerate(_positions(path, kind, 0, _Meter()), 1):
+            if line.strip() or size > _MAX_LINE:
+                yield number
+
+
 def is_trace_header(line: bytes) -> bool:
     """Whether a line begins a session trace."""
     head = line[:200].replace(b" ", b"")

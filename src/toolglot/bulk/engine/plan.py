@@ -158,7 +158,9 @@ def detect_files(inputs: tuple[InputFile, ...], options: BulkOptions) -> formats
     raise InputError(
         "the format of the rows is not clear" if rows else "the input has no rows that are JSON objects",
         path=inputs[0].path if inputs else "",
-        hint=f"name it with --from; it might be {others}" if others else "name it with --from, or map its columns",
+        hint=f"name it with --from; it might be {others}"
+        if others
+        else "name it with --from, or map its columns with --column NAME=KNOWN",
     )
 
 
