@@ -298,6 +298,16 @@ def test_rewind_removes_the_last_prompts(cli: Cli, tmp_path: Path) -> None:
     assert (refused.code, "at least one must stay" in refused.err) == (2, True)
 
 
+def test_handoff_says_that_the_folder_of_the_session_does_not_exist(cli: Cli, tmp_path: Path) -> None:
+    made(tmp_path, "claude_code")
+    assert "the folder /home/me/proj does not exist here" in cli("handoff", "--from", "claude", "--to", "codex").err
+    ended = cli("handoff", "--from", "claude", "--to", "codex", "--directory", str(tmp_path))
+    assert (ended.code, "does not exist" in ended.err) == (0, False)
+    assert "(1 times)" not in ended.err
+    listed = cli("sessions", "list", "--agent", "all").out
+    assert "PROMPTS" in listed.splitlines()[0]
+
+
 def test_handoff_lists_names_as_its_options_take_them(cli: Cli) -> None:
     for name, message in (("cline", "sessions of Cline are only read"), ("claud", "did you mean 'claude'?")):
         ended = cli("handoff", "--from", "claude", "--to", name)

@@ -162,6 +162,8 @@ def _show(session: AgentSession, written: WrittenSession, arguments: argparse.Na
             page.line(f"  … and {len(entries) - MAX_LISTED} more; --format json lists all of them")
         page.line(f"  {summarise(written.report) or 'nothing was changed'}")
         page.line(f"  {'would be written' if arguments.dry_run else 'written'}: {clean(str(written.path))}")
+        if written.directory and not Path(written.directory).is_dir():
+            page.line(f"  the folder {clean(written.directory)} does not exist here; --directory DIR names another one")
     if arguments.dry_run:
         return
     commands = [shlex.join(command) for command in (written.preparation, written.command) if command]
