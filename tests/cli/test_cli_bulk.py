@@ -98,6 +98,20 @@ def test_stats_count_calls_by_tool(cli: Cli) -> None:
     assert "█" in text
 
 
+def test_stats_leave_out_empty_groups_at_both_ends(cli: Cli) -> None:
+    cli.write("in.jsonl", [OPENAI])
+    ended = cli("bulk", "stats", "in.jsonl")
+    assert ended.out.count("up to ") == 2
+    assert "more" not in ended.out
+
+
+def test_every_action_has_examples_and_exit_codes(cli: Cli) -> None:
+    for action in ("convert", "stats", "lint", "formats"):
+        shown = cli("bulk", action, "--help").out
+        assert "examples:\n  toolglot bulk" in shown
+        assert "exit codes: " in shown
+
+
 def test_stats_are_drawn_and_names_of_rows_cannot_change_the_drawing(cli: Cli) -> None:
     bad = json.loads(json.dumps(OPENAI).replace('"ls"', '"<script>&\\u001b[2J"'))
     cli.write("in.jsonl", [OPENAI, bad, "{"])

@@ -53,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     }
     for name, each in parsers.items():
         each.description = f"{_ACTIONS[name][0][0].upper()}{_ACTIONS[name][0][1:]}."
+        each.epilog = _EPILOG
         if name != "formats":
             _add_input(each)
     _add_convert(parsers["convert"])
@@ -372,6 +373,8 @@ def _show_stats(source: str, stats: RowStats, terminal: Terminal) -> None:
             listed = [(clean(each)[:60], f"{count:,}") for each, count in list(found[name].items())[:20]]
             page.table(listed, heading=(name.upper(), "ROWS"))
     for heading, groups in (("CHARACTERS", found["lengths"]), ("TURNS", found["turns_of_rows"])):
+        if not any(each["rows"] for each in groups):
+            continue
         page.line()
         page.table(_bars(groups), heading=(heading, "ROWS", ""))
     if found["faults"]:
@@ -384,6 +387,9 @@ def _show_stats(source: str, stats: RowStats, terminal: Terminal) -> None:
 
 
 def _bars(groups: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """The groups as a drawing, without the empty ones at both ends."""
+    used = [number for number, each in enumerate(groups) if each["rows"]]
+    groups = groups[used[0] : used[-1] + 1] if used else []
     most = max((each["rows"] for each in groups), default=0) or 1
     return [
         (
