@@ -193,7 +193,7 @@ class _Pairing:
             if result is None:
                 result = self._synthetic_result(call, turn.key)
             results.append(result)
-        found = [self._chosen[call.id] for call in turn.calls if self._chosen.get(call.id) is not None]
+        found = [result for call in turn.calls if (result := self._chosen.get(call.id)) is not None]
         # With none added, turns of results that become one turn are reported here.
         if not self._are_in_place(found, position, max_turns=1 if len(found) == len(turn.calls) else len(found)):
             moved = tuple(result.call_id for result in found)

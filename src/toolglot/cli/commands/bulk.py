@@ -409,7 +409,8 @@ def _lint(arguments: argparse.Namespace, terminal: Terminal) -> int:
     options = _options(arguments)
     check_target(arguments.validate)
     number = refused = unread = 0
-    path, lines = "", iter(())
+    path = ""
+    lines: Iterator[int] = iter(())
     for source, file, batch in _batches(arguments, options, terminal):
         if file.path != path:
             path, in_file = file.path, 0

@@ -101,10 +101,14 @@ def _changes(one: bytes, other: bytes) -> Iterator[tuple[str, bytes | None, byte
     if not found:
         yield "", one, other
     for path, old, new in found:
-        yield f"{path} = ", *(None if each is _NOTHING else jsontext.compact(each).encode() for each in (old, new))
+        yield f"{path} = ", _value_text(old), _value_text(new)
 
 
 _NOTHING: Final = object()
+
+
+def _value_text(value: Any) -> bytes | None:
+    return None if value is _NOTHING else jsontext.compact(value).encode(errors="replace")
 
 
 def _fields(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
@@ -114,8 +118,8 @@ def _fields(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
             yield from _fields(old.get(name, _NOTHING), new.get(name, _NOTHING), f"{path}.{name}")
     elif isinstance(old, list) and isinstance(new, list):
         for number in range(max(len(old), len(new))):
-            each = [value[number] if number < len(value) else _NOTHING for value in (old, new)]
-            yield from _fields(*each, f"{path}[{number}]")
+            one, other = (value[number] if number < len(value) else _NOTHING for value in (old, new))
+            yield from _fields(one, other, f"{path}[{number}]")
     elif type(old) is not type(new) or old != new:
         yield path or ".", old, new
 
