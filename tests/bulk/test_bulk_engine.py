@@ -31,6 +31,7 @@ from toolglot.bulk.engine.shard import part_name
 from toolglot.bulk.engine.table_function import TableFunction
 
 pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.feather")
 pytest.importorskip("pyarrow.parquet")  # an attribute of pyarrow only once it is imported
 
 SMALL = 20_000
@@ -236,6 +237,27 @@ def test_parquet_keeps_tools_apart_that_share_a_name_of_a_parameter(tmp_path: Pa
         convert(source, tmp_path / f"{columns}.parquet", columns=columns)
         convert(tmp_path / f"{columns}.parquet", tmp_path / f"{columns}.jsonl")
         assert [row["tools"] for row in read_lines(tmp_path / f"{columns}.jsonl")] == [row["tools"] for row in rows]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+def test_columns_that_no_row_uses_are_left_out(tmp_path: Path, ending: str) -> None:
+    def names(rows: list[Any], name: str, **settings: Any) -> list[str]:
+        source = write_lines(tmp_path / f"{name}.jsonl", rows)
+        out = tmp_path / f"{name}{ending}"
+        convert(source, out, source="openai", target="messages", **settings)
+        read = pyarrow.parquet.read_table if ending == ".parquet" else pyarrow.feather.read_table
+        table = read(out)
+        assert table.num_rows == len(rows)
+        return list(table.column_names)
+
+    assert names([OPENAI] * 3, "one") == ["messages", "tools"]
+    late = [*[OPENAI] * 30, {**OPENAI, "note": 1}]
+    assert names(late, "many", shard_bytes=1_000) == ["messages", "tools", "columns"]
+
+
+def test_a_table_without_rows_has_all_columns(tmp_path: Path) -> None:
+    convert(write_lines(tmp_path / "in.jsonl", ["{"]), tmp_path / "out.parquet", source="openai")
+    assert pyarrow.parquet.read_table(tmp_path / "out.parquet").column_names[:2] == ["functions", "messages"]
 
 
 def test_a_table_with_structs_of_others_is_read(tmp_path: Path) -> None:

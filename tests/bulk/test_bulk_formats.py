@@ -10,7 +10,7 @@ import pytest
 
 from support.bulk.samples import BFCL_ROUNDS, FUNCTION, SAME, SAMPLES, SCHEMA, TOOL
 from toolglot import InputError, UnknownNameError, bulk, lint
-from toolglot.bulk.formats import get
+from toolglot.bulk.formats import detect, get
 from toolglot.bulk.formats.call_text import read_python_calls
 from toolglot.bulk.meaning import turns_meaning
 from toolglot.conversation import ToolCall
@@ -280,3 +280,11 @@ def test_tools_with_one_parameter_of_two_types_stay_apart() -> None:
     kinds = [tool["function"]["parameters"]["properties"]["time"]["type"] for tool in row["tools"]]
     assert kinds == ["string", "integer"]
     assert TOOL["function"] == FUNCTION
+
+
+def test_rows_that_say_nothing_do_not_lower_how_sure_the_others_are() -> None:
+    plain = {"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}
+    found = detect([SAMPLES["openai"], *[plain] * 9])
+    assert (found.name, found.confidence) == ("openai", 0.97)
+    assert detect([plain]).confidence == 0.5
+    assert detect([SAMPLES["openai"], SAMPLES["glaive"]]).confidence < 0.6

@@ -209,7 +209,8 @@ def test_fix_heals_the_file_keeps_the_old_one_elsewhere_and_shows_the_change(cli
     before = path.read_bytes()
     ended = cli("doctor", "latest", "--agent", "claude", "--fix")
     assert ended.code == 0
-    assert "+ 3:" in ended.out
+    assert "+ 3: .message.content[1] = " in ended.out
+    assert "tool_use_id" in ended.out
     (backup,) = (tmp_path / ".local/state/toolglot/backups/claude_code").iterdir()
     assert backup.read_bytes() == before
     assert path.read_bytes() != before
@@ -297,6 +298,40 @@ def test_rewind_removes_the_last_prompts(cli: Cli, tmp_path: Path) -> None:
     assert (refused.code, "at least one must stay" in refused.err) == (2, True)
 
 
+def test_handoff_says_that_the_folder_of_the_session_does_not_exist(cli: Cli, tmp_path: Path) -> None:
+    made(tmp_path, "claude_code")
+    assert "the folder /home/me/proj does not exist here" in cli("handoff", "--from", "claude", "--to", "codex").err
+    ended = cli("handoff", "--from", "claude", "--to", "codex", "--directory", str(tmp_path))
+    assert (ended.code, "does not exist" in ended.err) == (0, False)
+    assert "(1 times)" not in ended.err
+    listed = cli("sessions", "list", "--agent", "all").out
+    assert "PROMPTS" in listed.splitlines()[0]
+
+
+def test_handoff_lists_names_as_its_options_take_them(cli: Cli) -> None:
+    for name, message in (("cline", "sessions of Cline are only read"), ("claud", "did you mean 'claude'?")):
+        ended = cli("handoff", "--from", "claude", "--to", name)
+        assert (ended.code, "--to: " in ended.err, message in ended.err) == (2, True, True)
+        assert "known: claude, codex, copilot, gemini, opencode, pi, qwen, toolglot" in ended.err
+    assert "aider" in cli("handoff", "--from", "claud", "--to", "codex").err
+
+
+def test_what_is_no_session_file_is_named_as_what_it_is(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, content in (("text.txt", "hi"), ("empty.jsonl", ""), ("empty.json", "")):
+        (tmp_path / name).write_text(content)
+    for words, message in (
+        (("doctor", "text.txt"), "text.txt: this is not a session file"),
+        (("doctor", "folder"), "folder: is a folder"),
+        (("doctor", "./folder"), "folder: is a folder"),
+        (("doctor", "nothing"), "there is no session 'nothing'"),
+        (("doctor", "empty.jsonl"), "empty.jsonl: file is empty"),
+        (("handoff", "--to", "codex", "empty.json"), "empty.json: file is empty"),
+    ):
+        ended = cli(*words)
+        assert (ended.code, message in ended.err) == (2, True), ended.err
+
+
 def test_all_sessions_are_checked(cli: Cli, tmp_path: Path) -> None:
     for agent in IDS:
         made(tmp_path, agent, broken=True)
@@ -377,6 +412,28 @@ def test_the_diff_of_long_lines_shows_where_they_differ() -> None:
     assert "too many" in next(iter(line_diff([b"%d\n" % n for n in range(9000)], [b"-%d\n" % n for n in range(9000)])))
 
 
+def test_the_diff_of_lines_of_json_shows_the_fields_that_changed() -> None:
+    long = "x" * 1_000
+
+    def line(**fields: object) -> bytes:
+        return json.dumps({"id": long, **fields, "end": long}).encode() + b"\n"
+
+    old = [line(parent="a", results=[1, 2])]
+    assert list(line_diff(old, [line(parent="b", results=[1, True, 3])])) == [
+        '- 1: .parent = "a"',
+        '+ 1: .parent = "b"',
+        "- 1: .results[1] = 2",
+        "+ 1: .results[1] = true",
+        "+ 1: .results[2] = 3",
+    ]
+    added = b'{"result": "it was interrupted"}\n'
+    assert list(line_diff(old, [added, line(parent="b", results=[1, 2])])) == [
+        '+ 1: {"result": "it was interrupted"}',
+        '- 1: .parent = "a"',
+        '+ 2: .parent = "b"',
+    ]
+
+
 # --- as requests ------------------------------------------------------------------------------------
 
 
@@ -396,6 +453,22 @@ def test_a_session_file_is_converted_linted_and_compared_like_a_request(cli: Cli
     assert [message["content"] for message in messages if message["role"] == "tool"] == ["a.txt", "/x"]
     assert cli("switch-report", path, "--to", "anthropic@claude-opus-5").code == 0
     assert cli("lint", path, "--for", "anthropic" if agent == "claude_code" else "mistral").code in (0, 1)
+
+
+def test_a_session_that_ends_with_an_answer_is_no_prefill(cli: Cli, tmp_path: Path) -> None:
+    path = made(tmp_path, "claude_code")
+    assert agent_files.request_of(agent_files.read(path))["messages"][-1]["role"] == "assistant"
+    ended = cli("lint", str(path), "--for", "anthropic@claude-opus-4-6")
+    assert (ended.code, ended.out) == (0, "")
+
+
+def test_what_is_wrong_in_a_session_has_no_line_of_the_file(cli: Cli, tmp_path: Path) -> None:
+    path = made(tmp_path, "claude_code", broken=True)
+    assert f"{path}: anthropic refuses" in cli("lint", str(path), "--for", "anthropic").out
+    (found, *_) = cli("lint", str(path), "--for", "anthropic", "--format", "json").json["violations"]
+    assert (found["line"], found["column"]) == (None, None)
+    sarif = cli("lint", str(path), "--for", "anthropic", "--format", "sarif").json
+    assert "region" not in sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
 
 
 def test_what_is_wrong_in_a_session_is_in_its_request(cli: Cli, tmp_path: Path) -> None:

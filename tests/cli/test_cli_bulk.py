@@ -11,6 +11,7 @@ import pytest
 from support.bulk.made_files import sharegpt_rows
 from support.bulk.samples import ANTHROPIC, OPENAI, SAMPLES
 from support.cli.commands import Cli
+from toolglot import profiles
 from toolglot.cli.commands.bulk import progress_line
 
 ROWS = sharegpt_rows(5)
@@ -64,15 +65,18 @@ def test_a_preview_writes_nothing(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["convert", "in.jsonl", "--to", "opnai", "-o", "x.jsonl"], "did you mean 'openai'"),
+        (
+            ["convert", "in.jsonl", "--to", "opnai", "-o", "x.jsonl"],
+            "--to: unknown format 'opnai'; did you mean 'openai'?",
+        ),
         (["convert", "in.jsonl", "--to", "glaive", "-o", "x.jsonl"], "cannot be written"),
         (["convert", "in.jsonl", "--to", "openai"], "-o out.jsonl"),
         (["convert", "in.jsonl", "--to", "openai", "-o", "x.bin"], "cannot tell what to write"),
-        (["convert", "no.jsonl", "--to", "openai", "-o", "x.jsonl"], "cannot read file"),
+        (["convert", "no.jsonl", "--to", "openai", "-o", "x.jsonl"], "no such file"),
         (["convert", "in.jsonl", "--to", "openai", "-o", "x.jsonl", "--column", "a"], "NAME=KNOWN"),
         (["convert", "odd.jsonl", "--to", "openai", "-o", "x.jsonl"], "--from"),
         (["lint", "in.jsonl", "--for", "mistrall"], "did you mean 'mistral'"),
-        (["stats", "in.jsonl", "--from", "swfit"], "did you mean 'swift'"),
+        (["stats", "in.jsonl", "--from", "swfit"], "--from: unknown format 'swfit'; did you mean 'swift'?"),
     ],
 )
 def test_wrong_usage_is_exit_code_2_with_a_hint(cli: Cli, words: list[str], hint: str) -> None:
@@ -92,6 +96,20 @@ def test_stats_count_calls_by_tool(cli: Cli) -> None:
     text = cli("bulk", "stats", "in.jsonl", "--from", "sharegpt").out
     assert "TOOL" in text
     assert "█" in text
+
+
+def test_stats_leave_out_empty_groups_at_both_ends(cli: Cli) -> None:
+    cli.write("in.jsonl", [OPENAI])
+    ended = cli("bulk", "stats", "in.jsonl")
+    assert ended.out.count("up to ") == 2
+    assert "more" not in ended.out
+
+
+def test_every_action_has_examples_and_exit_codes(cli: Cli) -> None:
+    for action in ("convert", "stats", "lint", "formats"):
+        shown = cli("bulk", action, "--help").out
+        assert "examples:\n  toolglot bulk" in shown
+        assert "exit codes: " in shown
 
 
 def test_stats_are_drawn_and_names_of_rows_cannot_change_the_drawing(cli: Cli) -> None:
@@ -119,16 +137,69 @@ def test_stats_count_providers_and_models(cli: Cli) -> None:
 
 def test_lint_names_the_row_and_the_rule(cli: Cli) -> None:
     bad = json.loads(json.dumps(OPENAI).replace('"ls"', '"list files"'))
-    cli.write("in.jsonl", [OPENAI, bad])
+    cli.write("in.jsonl", [OPENAI, "", bad])
     ended = cli("bulk", "lint", "in.jsonl", "--for", "openai")
     assert ended.code == 1
-    assert "row 1: " in ended.out
-    assert "row 0: " not in ended.out
+    assert ended.out.startswith("in.jsonl:3: ")
+    assert len(ended.out.splitlines()) == 1
     assert "openai-name-charset" in ended.out
     listed = cli("bulk", "lint", "in.jsonl", "--for", "openai", "--format", "json").out.splitlines()
     assert [json.loads(line)["row"] for line in listed] == [1]
+    cli.write("list.json", json.dumps([bad], indent=1))
+    both = cli("bulk", "lint", "in.jsonl", "list.json", "--for", "openai")
+    assert [line.partition(" $")[0] for line in both.out.splitlines()] == ["in.jsonl:3:", "list.json: row 0:"]
     cli.write("good.jsonl", [OPENAI])
     assert cli("bulk", "lint", "good.jsonl", "--for", "openai").code == 0
+
+
+def test_a_row_without_the_column_of_its_format_is_set_aside_with_a_hint(cli: Cli) -> None:
+    cli.write("in.jsonl", [{"chat": [], "id": 1}])
+    words = ("bulk", "convert", "in.jsonl", "--from", "sharegpt", "--to", "messages")
+    ended = cli(*words, "-o", str(cli.folder / "out") + "/")
+    said = " ".join(ended.err.split())
+    assert "the column 'conversations' is missing; the row has: chat, id" in said
+    assert "--column NAME=conversations" in said
+    assert f"see {cli.folder / 'out' / 'set-aside.jsonl'}" in said
+
+
+def test_a_row_of_another_format_is_set_aside_with_its_name(cli: Cli) -> None:
+    cli.write("in.jsonl", [*ROWS, OPENAI])
+    ended = cli("bulk", "convert", "in.jsonl", "--to", "messages", "-o", "out.jsonl")
+    said = " ".join(ended.err.split())
+    assert (ended.code, "once: set aside: " in said, "the row looks like openai" in said) == (1, True, True)
+
+
+def test_files_that_are_empty_missing_or_damaged_are_named_as_that(cli: Cli) -> None:
+    for name, content in (("empty.jsonl", b""), ("cut.parquet", b"PAR1 and no more")):
+        (cli.folder / name).write_bytes(content)
+    for name, message, hint in (
+        ("empty.jsonl", "empty.jsonl: file is empty", "no rows"),
+        ("nofile", "nofile: no such file", "check the path"),
+        ("nofile.jsonl", "nofile.jsonl: no such file", "check the path"),
+        ("cut.parquet", "cut.parquet: cannot read file", "it is damaged"),
+    ):
+        ended = cli("bulk", "stats", name)
+        assert (ended.code, message in ended.err, hint in ended.err) == (2, True, True), ended.err
+    ended = cli("bulk", "convert", "empty.jsonl", "--from", "openai", "--to", "messages", "-o", "out.jsonl")
+    assert ended.err.splitlines()[1:] == ["  the input has no rows"]
+
+
+def test_nothing_is_reported_about_ids_that_the_rows_do_not_have(cli: Cli) -> None:
+    lines = [
+        {"from": "human", "value": "What is here?"},
+        {"from": "function_call", "value": json.dumps([{"name": name, "arguments": {}} for name in "ab"])},
+        {"from": "observation", "value": "x\n</tool_response>\n<tool_response>\ny"},
+        {"from": "gpt", "value": "x and y."},
+    ]
+    tools = [{"name": name, "parameters": {"type": "object", "properties": {}}} for name in "ab"]
+    cli.write("rows.jsonl", [{"conversations": lines, "tools": json.dumps(tools)}])
+    for target in profiles.names():
+        ended = cli("bulk", "lint", "rows.jsonl", "--for", target, "-q")
+        assert "call00001" not in ended.out
+    assert cli("bulk", "lint", "rows.jsonl", "--for", "mistral", "-q") == (0, "", "")
+    for form in ("sharegpt", "messages"):
+        ended = cli("bulk", "convert", "rows.jsonl", "--to", form, "--validate", "mistral", "--preview", "-q")
+        assert "toolglot_violations" not in ended.out
 
 
 def test_the_formats_are_listed(cli: Cli) -> None:

@@ -46,8 +46,10 @@ def keys(cli: Cli, id: str) -> list[str]:
 
 def test_without_a_store_there_is_nothing_and_none_is_made(cli: Cli) -> None:
     ended = cli("sessions", "list")
-    assert ended.code == 2
+    assert (ended.code, ended.out) == (0, "")
     assert "no sessions yet" in ended.err
+    assert cli("sessions", "list", "--format", "json").json == []
+    assert cli("sessions", "list", "--store", "other.db").code == 2
     assert not (cli.folder / "state").exists()
 
 

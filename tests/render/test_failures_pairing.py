@@ -98,6 +98,16 @@ def test_A1_an_orphan_call_is_answered_first_in_the_next_user_turn_of_anthropic(
         assert_reported(out, "has no result", action="added", fault="canonical")
 
 
+@pytest.mark.parametrize(("results", "actions"), [(("c1",), ["added"]), (("c2", "c1"), ["moved"])])
+def test_A1_only_results_that_were_elsewhere_are_reported_as_moved(
+    results: tuple[str, ...], actions: list[str]
+) -> None:
+    steps = [U(), A(call("c1"), call("c2")), U("wait"), *(R(id, "real") for id in results), U("go on")]
+    steps = steps if actions == ["moved"] else [*steps[:2], *steps[3:]]
+    body = request_body("anthropic", *steps, model=CLAUDE[1])
+    assert [entry.action for entry in repair(body, target="anthropic").report] == actions
+
+
 def test_A1_a_compaction_request_without_tools_is_fixed_too() -> None:
     body = request_body("anthropic", U(), A(call("c1")), U("Summarise."), model=CLAUDE[1], tools=())
     parts = parts_of(convert_checked(body, "anthropic", CLAUDE), CLAUDE)

@@ -67,6 +67,8 @@ def detect(path: str | os.PathLike[str]) -> AgentFormat:
     for record in base.formats():
         if record.recognises(file, lines):
             return record
+    if file.is_file() and not file.stat().st_size:
+        raise InputError("file is empty", path=str(file), hint="an agent writes at least a line")
     hint = f"known: {', '.join(record.title for record in base.formats())}"
     raise InputError("this is not a session file of a known agent", path=str(file), hint=hint)
 
@@ -156,9 +158,8 @@ def write(
     """
     record = base.get(agent)
     if record.write is None:
-        raise InputError(
-            f"sessions of {record.title} are only read", path="agent", hint=f"known: {', '.join(writers())}"
-        )
+        known = ", ".join(base.get(name).aliases[0] for name in writers())
+        raise InputError(f"sessions of {record.title} are only read", path="agent", hint=f"known: {known}")
     if id and not _ID.fullmatch(id):
         raise InputError("expected an id of letters, digits, '.', '_' and '-'", path="id", hint="leave it out")
     request = WriteRequest(

@@ -143,7 +143,7 @@ def _rewound(format: AgentFormat, path: Path, lines: list[FileLine], count: int)
     """The lines before the last `count` prompts."""
     found = format.prompts(lines) if format.prompts is not None else []
     if count >= len(found):
-        message = f"the session has {len(found)} prompts, and at least one must stay"
+        message = f"the session has {len(found)} prompt{'' if len(found) == 1 else 's'}, and at least one must stay"
         raise InputError(message, path=str(path), hint="--rewind with a smaller number")
     return [line for line in lines if line.number < found[-count]]
 

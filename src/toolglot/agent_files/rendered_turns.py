@@ -144,7 +144,8 @@ def _without_thinking(turns: Sequence[Turn]) -> tuple[list[Turn], list[Entry]]:
             kept.append(replace(turn, blocks=tuple(blocks)))
     if not count:
         return kept, []
-    reason = f"thinking was left out ({count} times): only its issuer can read it"
+    times = "" if count == 1 else f" ({count} times)"
+    reason = f"thinking was left out{times}: only its issuer can read it"
     return kept, [Entry(action="dropped", reason=reason, fault="loss")]
 
 

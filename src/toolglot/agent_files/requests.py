@@ -19,10 +19,16 @@ MAX_TOKENS: Final = 8192
 """Of the answer; a session file does not say it, and some protocols require it."""
 
 
-def request_of(session: AgentSession) -> dict[str, Any]:
-    """The body of a request with the messages of a session."""
+def request_of(session: AgentSession, *, next_prompt: str = "") -> dict[str, Any]:
+    """The body of a request with the messages of a session.
+
+    next_prompt: what the user says next, if the session ends with an answer of the model: an agent sends no such
+        conversation without one.
+    """
     profile = profiles.get(get(session.agent).provider)
     turns = tuple(_plain(turn) for turn in session.conversation.turns)
+    if next_prompt and turns and turns[-1].role == "assistant" and not turns[-1].calls:
+        turns = (*turns, Turn("user", (Text(next_prompt),)))
     options = Options(sampling=Sampling(max_tokens=MAX_TOKENS))
     conversation = Conversation(turns, options=options, model=session.model or "unknown")
     body: dict[str, Any] = codec(profile.protocol).request.encode(conversation, profile)

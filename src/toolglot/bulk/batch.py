@@ -9,6 +9,7 @@ same thing. Law: each row is counted once (`report.py`), whatever it holds; rows
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,9 @@ CHANGES: Final = "toolglot_changes"
 VIOLATIONS: Final = "toolglot_violations"
 """The column with what the target of `validate` would refuse."""
 AUTO: Final = "auto"
+MAX_COLUMNS: Final = 200
+"""The most characters of the names of columns in an error."""
+_COLUMN: Final = re.compile(r"\$\.(\w+)")
 MAX_ENTRIES: Final = 200
 """The most entries in the report of a row."""
 
@@ -156,9 +160,23 @@ def _source(name: str, rows: list[Row]) -> Format:
     detected = formats.detect(rows)
     if not detected.name:
         others = ", ".join(f"{other} ({sure:.0%})" for other, sure in detected.others)
-        hint = f"name it; it might be {others}" if others else "name it, or map the names of its columns"
+        hint = f"name it; it might be {others}" if others else "name it, or map its columns (`BulkOptions.columns`)"
         raise InputError("the format of the rows is not clear", path="source", hint=hint)
     return formats.get(detected.name)
+
+
+def _explained(error: InputError, row: Row, source: Format) -> InputError:
+    """Why a row cannot be read, with the column that it lacks and the format that it seems to be of."""
+    message, hint = error.message, error.hint
+    column = _COLUMN.fullmatch(error.path)
+    if column is not None and row.get(column[1]) is None:
+        listed = ", ".join(map(str, row))[:MAX_COLUMNS] or "none"
+        message = f"the column {column[1]!r} is missing; the row has: {listed}"
+        hint = f"--column NAME={column[1]} names it"
+    found = formats.detect([row])
+    if found.name and found.name != source.name:
+        hint = f"the row looks like {found.name}"
+    return InputError(message, path=error.path, hint=hint)
 
 
 def _set_aside(number: int, error: InputError, entries: Sequence[Entry] = ()) -> RowReport:
@@ -226,7 +244,7 @@ class _Reader:
         try:
             example = source.read(row, notes)
         except InputError as error:
-            return error
+            return _explained(error, row, source)
         except RecursionError:
             return InputError("nests too deeply", hint="flatten it")
         if not example.conversation.turns:

@@ -159,7 +159,7 @@ class _Pairing:
                 yield from self._turns[position : position + length]
                 position += length
             else:
-                yield self._results_turn(turn)
+                yield self._results_turn(turn, position)
 
     def _drop_repeated_calls(self, turn: Turn) -> Turn:
         """A second call with the same id is the same call again, or one that cannot be answered."""
@@ -186,19 +186,26 @@ class _Pairing:
         results = (result for other in self._turns[position : position + length] for result in other.results)
         return length if all(self._chosen.get(result.call_id) is result for result in results) else 0
 
-    def _results_turn(self, turn: Turn) -> Turn:
+    def _results_turn(self, turn: Turn, position: int) -> Turn:
         results = []
         for call in turn.calls:
             result = self._chosen.get(call.id)
             if result is None:
                 result = self._synthetic_result(call, turn.key)
             results.append(result)
-        moved = tuple([call.id for call in turn.calls if self._chosen.get(call.id) is not None])
-        if moved:
+        found = [result for call in turn.calls if (result := self._chosen.get(call.id)) is not None]
+        # With none added, turns of results that become one turn are reported here.
+        if not self._are_in_place(found, position, max_turns=1 if len(found) == len(turn.calls) else len(found)):
+            moved = tuple(result.call_id for result in found)
             reason = "results were moved directly behind their calls, in order"
             self._ctx.report("moved", reason, "canonical", turn_key=turn.key, call_ids=moved)
         self.added.append(Turn("tool", tuple(results), key=f"{turn.key}+results"))
         return self.added[-1]
+
+    def _are_in_place(self, results: Sequence[ToolResult], position: int, max_turns: int) -> bool:
+        """Whether these results, in this order, are what follows the calls, in so many turns."""
+        following = (block for turn in self._turns[position : position + max_turns] for block in turn.blocks)
+        return all(next(following, None) is result for result in results)
 
     def _synthetic_result(self, call: ToolCall, turn_key: str) -> ToolResult:
         self._ctx.report(

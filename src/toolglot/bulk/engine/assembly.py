@@ -136,13 +136,15 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _join(plan: Plan, records: Sequence[ShardRecord], work: Path, output: Path) -> dict[str, Any]:
-    """Write all parts into one file; its size and checksum."""
+    """Write all parts into one file; its size and checksum. A table has no columns that are null in every row."""
     parts = [work / part_name(plan, record.index) for record in records]
-    if len(records) == 1:  # it is the part
+    is_table = plan.output in ("parquet", "arrow")
+    schema = _used_schema(plan, records) if is_table else None
+    if len(records) == 1 and (schema is None or len(schema) == len(_schema(plan))):  # it is the part
         parts[0].replace(output)
         name = part_name(plan, records[0].index)
         return {"bytes": records[0].sizes[name], "sha256": records[0].hashes[name]}
-    if plan.output not in ("parquet", "arrow"):
+    if schema is None:
         state = sha256()
         with output.open("wb") as stream:
             for part in parts:
@@ -152,12 +154,22 @@ def _join(plan: Plan, records: Sequence[ShardRecord], work: Path, output: Path) 
                         stream.write(piece)
         return {"bytes": output.stat().st_size, "sha256": state.hexdigest()}
     with output.open("wb") as stream:
-        table = open_table(stream, plan.output, schema_of(formats.get(plan.target), plan.columns))
+        table = open_table(stream, plan.output, schema)
         for part in parts:
             for batch in _tables(part, plan.output):
-                table.write_table(batch)
+                table.write_table(batch.select(schema.names))
         table.close()
     return _described(output)
+
+
+def _schema(plan: Plan) -> Any:
+    return schema_of(formats.get(plan.target), plan.columns)
+
+
+def _used_schema(plan: Plan, records: Sequence[ShardRecord]) -> Any:
+    """The schema without the columns that no row uses; all of it if there are no rows."""
+    schema, used = _schema(plan), {name for record in records for name in record.used}
+    return extra("pyarrow").schema([field for field in schema if field.name in used]) if used else schema
 
 
 def _tables(part: Path, kind: str) -> Any:

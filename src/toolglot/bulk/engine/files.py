@@ -72,6 +72,7 @@ def kind_of(path: str) -> Kind:
     suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - it may be an address
     kind = _SUFFIXES.get(suffix)
     if kind is None:
+        size_of(path)  # raises if there is no such file
         hint = f"name it with one of {', '.join(SUFFIXES)}"
         raise InputError("cannot tell what the file holds", path=path, hint=hint)
     if kind in ("lines", "gzip", "zstd") and _is_list(_head(path), is_json=".json" in _inner_suffixes(path)):
@@ -204,8 +205,13 @@ def zstd_module() -> Any:
 
 
 def _unreadable(path: str, error: Exception) -> InputError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return InputError(f"cannot read file: {reason}", path=path, hint="check the path and its permissions")
+    if isinstance(error, FileNotFoundError):
+        return InputError("no such file", path=path, hint="check the path")
+    reason = getattr(error, "strerror", None)
+    if reason or is_remote(path):
+        return InputError(f"cannot read file: {reason or error}", path=path, hint="check the path and its permissions")
+    hint = "it is damaged, incomplete or of another kind than its name says: copy or write it again"
+    return InputError(f"cannot read file: {error}", path=path, hint=hint)
 
 
 # --- units: what a file can be cut into -------------------------------------------------------------
@@ -367,6 +373,16 @@ def _traces(path: str, kind: Kind, start: int, end: int, meter: _Meter) -> Itera
         size += length
     if size:
         yield _trace(lines, began, size), size
+
+
+def row_lines(path: str, kind: Kind, *, framing: str = "row") -> Iterator[int]:
+    """The line of each row, from 1; nothing for files whose rows are no lines."""
+    if kind not in ("lines", "gzip", "zstd") or framing != "row":
+        return
+    with _errors_of(path):
+        for number, (line, _, size) in enumerate(_positions(path, kind, 0, _Meter()), 1):
+            if line.strip() or size > _MAX_LINE:
+                yield number
 
 
 def is_trace_header(line: bytes) -> bool:

@@ -92,6 +92,8 @@ class PartWriter:
         self._target = target
         self._is_trace = target.framing == "trace"
         self._columns = columns
+        self.used: set[str] = set()
+        """The columns of the table that have a value in some row."""
         self._close: Callable[[], object] = lambda: None
         if kind in ("parquet", "arrow"):
             self._schema = schema_of(target, columns)
@@ -114,7 +116,9 @@ class PartWriter:
 
     def _write_table(self, outputs: list[OutputRow]) -> None:
         rows = [output.as_row() for output in outputs]
-        self._table.write_table(table_of(rows, self._target, self._columns, self._schema))
+        table = table_of(rows, self._target, self._columns, self._schema)
+        self.used.update(name for name in table.column_names if table.column(name).null_count < table.num_rows)
+        self._table.write_table(table)
 
     def finish(self) -> tuple[int, str]:
         """Complete the part under its own name; its size and its checksum."""

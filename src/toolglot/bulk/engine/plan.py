@@ -151,11 +151,16 @@ def detect_files(inputs: tuple[InputFile, ...], options: BulkOptions) -> formats
     found = formats.detect(rows)
     if found.name:
         return found
+    if inputs and not any(file.size for file in inputs):
+        what = "file is empty" if len(inputs) == 1 else "all files are empty"
+        raise InputError(what, path=inputs[0].path, hint="there are no rows to read")
     others = ", ".join(f"{name} ({sure:.0%})" for name, sure in found.others)
     raise InputError(
         "the format of the rows is not clear" if rows else "the input has no rows that are JSON objects",
         path=inputs[0].path if inputs else "",
-        hint=f"name it with --from; it might be {others}" if others else "name it with --from, or map its columns",
+        hint=f"name it with --from; it might be {others}"
+        if others
+        else "name it with --from, or map its columns with --column NAME=KNOWN",
     )
 
 

@@ -61,6 +61,7 @@ class ShardRecord(Struct, frozen=True, kw_only=True):
     reasons: why rows were merged, dropped or set aside, and how often.
     faults: what was changed, and how often.
     sizes, hashes: of its part and its side files, by name.
+    used: the columns of its table that have a value in some row.
     """
 
     index: int
@@ -71,6 +72,7 @@ class ShardRecord(Struct, frozen=True, kw_only=True):
     faults: dict[str, int]
     sizes: dict[str, int]
     hashes: dict[str, str]
+    used: tuple[str, ...]
 
 
 def part_name(plan: Plan, index: int) -> str:
@@ -142,6 +144,7 @@ def convert_shard(
         faults=dict(sorted(faults.items())),
         sizes=sizes,
         hashes=hashes,
+        used=tuple(sorted(writer.used)),
     )
     write_atomically(record_path(folder, index), msgspec.json.encode(record))
     return record

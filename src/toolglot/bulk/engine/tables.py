@@ -4,7 +4,8 @@
 otherwise, so that every tool gets the parameters of every other one. `struct`: messages and turns are lists of structs
 with fixed fields; tools and arguments stay JSON.
 
-Law: the schema follows from the format alone.
+Law: the schema of a part follows from the format alone. Columns that no row of a run uses are left out when its
+parts are put together.
 """
 
 from __future__ import annotations

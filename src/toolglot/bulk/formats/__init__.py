@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ from toolglot.bulk.formats.model_text import PREFIX as TEXT_PREFIX
 from toolglot.bulk.formats.model_text import text_format
 from toolglot.bulk.formats.wire import PREFIX as REQUEST_PREFIX
 from toolglot.bulk.formats.wire import request_format
-from toolglot.errors import InputError, unknown_name
+from toolglot.errors import InputError, closest_names, unknown_name
 from toolglot.protocols.base import names as protocol_names
 
 _MODULES: Final = (
@@ -75,6 +76,8 @@ ALIASES: Final = {
 
 DETECTED_ROWS: Final = 64
 """How many rows are looked at to detect a format."""
+DECIDED: Final = 0.9
+"""A row is of a form that only one format has if one is so sure."""
 CERTAIN: Final = 0.5
 """A format that is less sure than this is not assumed."""
 
@@ -98,10 +101,13 @@ def known_formats() -> dict[str, Format]:
     return {found.name: found for module in _MODULES for found in module.FORMATS}
 
 
-def get(name: str) -> Format:
-    """A format by its name: one of `known_formats()`, an alias, `request:NAME` or `text:DIALECT`."""
+def get(name: str, *, path: str = "") -> Format:
+    """A format by its name: one of `known_formats()`, an alias, `request:NAME` or `text:DIALECT`.
+
+    path: where the name is from, for an error.
+    """
     if not isinstance(name, str):
-        raise InputError("expected the name of a format", path="format")
+        raise InputError("expected the name of a format", path=path or "format")
     spelled = name.strip().lower().replace("_", "-")
     if spelled.startswith(REQUEST_PREFIX):
         return request_format(REQUEST_PREFIX + name.strip().partition(":")[2])
@@ -109,9 +115,9 @@ def get(name: str) -> Format:
         return text_format(TEXT_PREFIX + name.strip().partition(":")[2])
     found = known_formats().get(ALIASES.get(spelled, spelled))
     if found is None:
-        known = [*known_formats(), *ALIASES]
         hint = f"known: {', '.join(sorted(known_formats()))}, request:PROVIDER, text:DIALECT"
-        raise unknown_name("format", name, known, hint=hint)
+        close = closest_names(name, sorted(known_formats())) or closest_names(name, sorted(ALIASES))
+        raise unknown_name("format", name, (), suggestions=close, path=path, hint=hint)
     return found
 
 
@@ -122,20 +128,20 @@ def readers() -> tuple[Format, ...]:
 
 
 def detect(rows: Iterable[Row]) -> DetectedFormat:
-    """The format of rows: the one that is most sure of them all."""
-    totals: dict[str, float] = {}
-    count = 0
-    for row in rows:
-        if count == DETECTED_ROWS:
-            break
-        if not isinstance(row, dict):
-            continue
-        count += 1
-        for found in readers():
-            sure = found.detect(row)
-            if sure:
-                totals[found.name] = totals.get(found.name, 0.0) + sure
-    ranked = sorted(((total / count, name) for name, total in totals.items()), key=lambda each: (-each[0], each[1]))
+    """The format of rows: the one that is most sure of them all.
+
+    A row that several formats write in the same way, as one without calls, says less than one of a form that only one
+    format has: if there are such rows, the others only count against a format that cannot read them.
+    """
+    objects = islice((row for row in rows if isinstance(row, dict)), DETECTED_ROWS)
+    found = [{each.name: sure for each in readers() if (sure := each.detect(row))} for row in objects]
+    decided = [sures for sures in found if max(sures.values(), default=0.0) >= DECIDED]
+    undecided = [sures for sures in found if max(sures.values(), default=0.0) < DECIDED]
+    totals: dict[str, tuple[float, int]] = {}
+    for name in {name for sures in found for name in sures}:
+        counted = [*decided, *(sures for sures in undecided if not decided or name not in sures)]
+        totals[name] = sum(sures.get(name, 0.0) for sures in counted), len(counted)
+    ranked = sorted(((sum_ / count, name) for name, (sum_, count) in totals.items() if sum_), key=_by_confidence)
     if not ranked:
         return DetectedFormat()
     best, name = ranked[0]
@@ -143,3 +149,7 @@ def detect(rows: Iterable[Row]) -> DetectedFormat:
     if best < CERTAIN:
         return DetectedFormat(others=((name, round(best, 3)), *others))
     return DetectedFormat(name=name, confidence=round(best, 3), others=others)
+
+
+def _by_confidence(each: tuple[float, str]) -> tuple[float, str]:
+    return -each[0], each[1]

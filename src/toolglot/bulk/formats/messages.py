@@ -37,7 +37,7 @@ _TRAIN: Final = (False, True)
 def _detect(row: Row) -> float:
     if has_messages(row):
         arguments = call_arguments(first_call(row))
-        return 0.9 if isinstance(arguments, dict) else 0.5
+        return 0.97 if isinstance(arguments, dict) else 0.5
     return 0.8 if has_messages(row, "prompt") and has_messages(row, "completion") else 0.0
 
 

@@ -37,7 +37,7 @@ def _detect(row: Row) -> float:
         return 0.0
     arguments = call_arguments(first_call(row))
     if isinstance(arguments, str) and not row.keys() - CHAT_COLUMNS:
-        return 0.9
+        return 0.97
     return 0.6 if isinstance(arguments, str) else 0.45 if arguments is None and not row.keys() - CHAT_COLUMNS else 0.2
 
 

@@ -5,8 +5,9 @@
     turns.model("", calls=[WrittenCall("ls", {"path": "."})])
     turns.results([("ls", "a.txt")])
 
-Calls get the ids `call_1`, `call_2`, … in their order. A result belongs to the first open call of its name, or else to
-the first open call.
+Calls get the ids `call00001`, `call00002`, … in their order: a form that every provider accepts, so that no finding is
+about an id that the data does not have. A result belongs to the first open call of its name, or else to the first open
+call.
 
 Law: pure; what is dropped on the way into a poorer form is reported.
 """
@@ -64,7 +65,7 @@ class TurnBuilder:
             self._open = []
         for call in calls:
             self._count += 1
-            id = f"call_{self._count}"
+            id = f"call{self._count:05}"
             self._open.append((id, call.name))
             blocks.append(call.as_call(id))
         if is_continued and before is not None:
@@ -91,7 +92,7 @@ class TurnBuilder:
         position = next((n for n, (_, called) in enumerate(self._open) if name and called == name), 0)
         if not self._open:
             self._count += 1
-            return f"result_{self._count}", ""
+            return f"none{self._count:05}", ""
         if name and self._open[position][1] != name:
             self._notes.add("matched", "a result names a tool that was not called; it was paired by order", "")
         return self._open.pop(position)

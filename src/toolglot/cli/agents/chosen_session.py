@@ -30,13 +30,11 @@ def choose(name: str, agent: str) -> ChosenSession:
     agent: whose it is; empty: anyone's.
     """
     if name != LATEST and (os.sep in name or Path(name).suffix in (".jsonl", ".json", ".zst", ".db")):
-        path = Path(name).expanduser()
-        database = database_of(path)
-        if not path.is_file() and (database is None or not database.is_file()):
-            raise InputError("no such file", path=name, hint=_hint(agent))
-        return ChosenSession(get(agent, path="--agent") if agent else agent_files.detect(path), path)
+        return _of_file(name, agent)
     rows = list(agent_files.find(agent or "all", home=home_of_user()))
     found = _latest(rows) if name == LATEST else [row for row in rows if name and row.id.startswith(name)]
+    if not found and name != LATEST and name and os.path.lexists(Path(name).expanduser()):
+        return _of_file(name, agent)
     if not found:
         what = "there are no sessions" if name == LATEST else f"there is no session {quote(name)}"
         raise InputError(what + (f" of {get(agent).title}" if agent else ""), path="", hint=_hint(agent))
@@ -47,6 +45,16 @@ def choose(name: str, agent: str) -> ChosenSession:
         ids = ", ".join(row.id for row in found[:SHOWN])
         raise InputError(f"{len(found)} sessions begin with {quote(name)}: {ids}", path="", hint="write more of the id")
     return ChosenSession(get(found[0].agent), Path(found[0].path))
+
+
+def _of_file(name: str, agent: str) -> ChosenSession:
+    path = Path(name).expanduser()
+    database = database_of(path)
+    if path.is_dir():
+        raise InputError("is a folder", path=name, hint="name one of the files in it")
+    if not path.is_file() and (database is None or not database.is_file()):
+        raise InputError("no such file", path=name, hint=_hint(agent))
+    return ChosenSession(get(agent, path="--agent") if agent else agent_files.detect(path), path)
 
 
 def is_session(path: Path) -> bool:

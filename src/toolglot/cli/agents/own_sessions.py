@@ -70,6 +70,8 @@ def read_own(name: str) -> AgentSession:
 def read_file(path: Path) -> AgentSession:
     """A file that is of no agent: an exported session or conversation, or a request of any protocol."""
     data = read_whole(str(path), MAX_BYTES, hint="this is too large for a request")
+    if not data.strip():
+        raise InputError("file is empty", path=str(path), hint="a session or a request is a JSON object")
     value = jsontext.parse(data, path=str(path)).value
     if not isinstance(value, dict):
         raise InputError("neither a session of an agent nor a request", path=str(path), hint="check the file")

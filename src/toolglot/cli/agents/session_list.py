@@ -18,7 +18,7 @@ from toolglot.agent_files.healing import examine_file
 from toolglot.cli.screen.terminal import Terminal, clean, local_time, plural
 from toolglot.errors import InputError
 
-_HEADING: Final = ("AGENT", "ID", "LAST USED", "TURNS", "SIZE", "STATE", "MODEL", "FOLDER", "TITLE")
+_HEADING: Final = ("AGENT", "ID", "LAST USED", "PROMPTS", "SIZE", "STATE", "MODEL", "FOLDER", "TITLE")
 _UNITS: Final = ("B", "kB", "MB", "GB")
 ID_CHARACTERS: Final = 13
 
@@ -92,7 +92,7 @@ def _row(row: SessionRow) -> tuple[str, ...]:
         str(row.turns),
         _size_text(row.size),
         state,
-        clean(row.model[:24]),
+        clean(row.model[:24]) or "-",  # a session that was handed over has none until the agent goes on
         clean(row.directory[-32:]),
         clean(row.title),
     )

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from toolglot.cli.options import Formatter, add_quiet, parse_count
 from toolglot.cli.screen.terminal import Terminal, clean, plural
@@ -53,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     }
     for name, each in parsers.items():
         each.description = f"{_ACTIONS[name][0][0].upper()}{_ACTIONS[name][0][1:]}."
+        each.epilog = _EPILOG
         if name != "formats":
             _add_input(each)
     _add_convert(parsers["convert"])
@@ -124,6 +125,11 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from toolglot.bulk import formats  # noqa: PLC0415 - only for this command
+
+    for option, name in (("--from", "source"), ("--to", "target")):
+        if getattr(arguments, name, "auto") != "auto":
+            formats.get(getattr(arguments, name), path=option)
     return _ACTIONS[arguments.action][1](arguments, terminal)
 
 
@@ -252,16 +258,18 @@ def _summarise(summary: RunSummary, output: str, terminal: Terminal) -> None:
     if summary.detected is not None:
         page.line(f"  {detection_text(summary.detected)}")
     shown = ("converted", "merged", "dropped", "set_aside", "changed", "refused")
-    page.line("  " + ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown if counts.get(name)))
-    for title, found in (("", summary.reasons), ("changed: ", summary.faults)):
+    fates = ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown if counts.get(name))
+    page.line(f"  {fates or 'the input has no rows'}")
+    for found in (summary.reasons, summary.faults):
         for reason, count in list(found.items())[:MAX_LISTED]:
             times = "once" if count == 1 else f"{count:,} times"
-            page.paragraph(clean(f"{times}: {title}{reason}"), indent="    ", first="  ")
+            page.paragraph(clean(f"{times}: {reason.replace('_', ' ', 1)}"), indent="    ", first="  ")
         if len(found) > MAX_LISTED:
             page.line(f"  … and {len(found) - MAX_LISTED} more; the summary file lists them")
     for name in summary.outputs:
         if name.endswith(("set-aside.jsonl", "changes.jsonl")):
-            page.line(f"  see {clean(name)}")
+            folder = output if os.path.isdir(output) else os.path.dirname(output)  # noqa: PTH112, PTH120
+            page.line(f"  see {clean(os.path.join(folder, name))}")  # noqa: PTH118 - as the user writes it
 
 
 def _preview(arguments: argparse.Namespace, options: BulkOptions, terminal: Terminal) -> int:
@@ -269,7 +277,7 @@ def _preview(arguments: argparse.Namespace, options: BulkOptions, terminal: Term
 
     rows: list[Any] = []
     source = "auto"
-    for found, batch in _batches(arguments, options, terminal):
+    for found, _, batch in _batches(arguments, options, terminal):
         source = found
         rows += batch[: PREVIEWED - len(rows)]
         if len(rows) >= PREVIEWED:
@@ -287,8 +295,8 @@ def _preview(arguments: argparse.Namespace, options: BulkOptions, terminal: Term
 
 def _batches(
     arguments: argparse.Namespace, options: BulkOptions, terminal: Terminal
-) -> Iterator[tuple[str, list[Any]]]:
-    """The rows of all files in batches, with their format, up to the limit."""
+) -> Iterator[tuple[str, InputFile, list[Any]]]:
+    """The rows of all files in batches, with their format and file, up to the limit."""
     from toolglot.bulk import formats  # noqa: PLC0415 - only for this command
     from toolglot.bulk.engine.plan import input_files, whole_file_batches  # noqa: PLC0415
 
@@ -298,7 +306,7 @@ def _batches(
     for file in inputs:
         for batch in whole_file_batches(file, source.framing):
             taken = batch if left is None else batch[:left]
-            yield source.name, taken
+            yield source.name, file, taken
             left = None if left is None else left - len(taken)
             if left == 0:
                 return
@@ -330,7 +338,7 @@ def _stats(arguments: argparse.Namespace, terminal: Terminal) -> int:
     source = ""
     if arguments.plot and not arguments.force and os.path.lexists(arguments.plot):
         raise InputError("output already exists", path=arguments.plot, hint="overwrite it with --force")
-    for found, batch in _batches(arguments, options, terminal):
+    for found, _, batch in _batches(arguments, options, terminal):
         source = found
         for row in batch:
             stats.add(row, source, options)
@@ -365,6 +373,8 @@ def _show_stats(source: str, stats: RowStats, terminal: Terminal) -> None:
             listed = [(clean(each)[:60], f"{count:,}") for each, count in list(found[name].items())[:20]]
             page.table(listed, heading=(name.upper(), "ROWS"))
     for heading, groups in (("CHARACTERS", found["lengths"]), ("TURNS", found["turns_of_rows"])):
+        if not any(each["rows"] for each in groups):
+            continue
         page.line()
         page.table(_bars(groups), heading=(heading, "ROWS", ""))
     if found["faults"]:
@@ -377,6 +387,9 @@ def _show_stats(source: str, stats: RowStats, terminal: Terminal) -> None:
 
 
 def _bars(groups: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """The groups as a drawing, without the empty ones at both ends."""
+    used = [number for number, each in enumerate(groups) if each["rows"]]
+    groups = groups[used[0] : used[-1] + 1] if used else []
     most = max((each["rows"] for each in groups), default=0) or 1
     return [
         (
@@ -389,12 +402,19 @@ def _bars(groups: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 
 
 def _lint(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.bulk.batch import check_target, lint_row  # noqa: PLC0415 - only for this command
+    from toolglot.bulk import formats  # noqa: PLC0415 - only for this command
+    from toolglot.bulk.batch import check_target, lint_row  # noqa: PLC0415
+    from toolglot.bulk.engine.files import row_lines  # noqa: PLC0415
 
     options = _options(arguments)
     check_target(arguments.validate)
     number = refused = unread = 0
-    for source, batch in _batches(arguments, options, terminal):
+    path = ""
+    lines: Iterator[int] = iter(())
+    for source, file, batch in _batches(arguments, options, terminal):
+        if file.path != path:
+            path, in_file = file.path, 0
+            lines = row_lines(path, file.kind, framing=formats.get(source).framing)
         for row in batch:
             try:
                 found = lint_row(row, source, arguments.validate, options)
@@ -402,8 +422,9 @@ def _lint(arguments: argparse.Namespace, terminal: Terminal) -> int:
             except InputError as error:
                 found = (f"{error.path}: {error.message}",)
                 unread += 1
-            _show_findings(number, found, arguments.format, terminal)
-            number += 1
+            position = RowPosition(number, path, in_file, next(lines, None))
+            _show_findings(position, found, arguments.format, terminal)
+            number, in_file = number + 1, in_file + 1
     if not arguments.quiet:
         page = terminal.err
         text = f"{plural(number, 'row')}: {refused} would be refused, {unread} cannot be read"
@@ -411,12 +432,22 @@ def _lint(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return int(bool(refused or unread))
 
 
-def _show_findings(row: int, found: tuple[str, ...], format: str, terminal: Terminal) -> None:
+class RowPosition(NamedTuple):
+    """Where a row is: its number in all files and in its own, from 0, and its line, if it is one."""
+
+    row: int
+    file: str
+    row_in_file: int
+    line: int | None
+
+
+def _show_findings(at: RowPosition, found: tuple[str, ...], format: str, terminal: Terminal) -> None:
     if found and format == "json":
-        terminal.out.line(clean_json({"row": row, "found": list(found)}))
+        terminal.out.line(clean_json({**at._asdict(), "found": list(found)}))
         return
+    where = f"{at.file}:{at.line}" if at.line is not None else f"{at.file}: row {at.row_in_file}"
     for line in found[:MAX_LISTED]:
-        terminal.out.line(f"row {row}: {clean(line)}")
+        terminal.out.line(f"{clean(where)}: {clean(line)}")
 
 
 def clean_json(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from toolglot.cli.agents.own_sessions import OWN, agent_title, read_file, read_o
 from toolglot.cli.options import add_all, add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean, plural
 from toolglot.conversation.report import Entry, order_by_gravity, summarise
-from toolglot.errors import InputError
+from toolglot.errors import InputError, UnknownNameError, unknown_name
 
 MAX_LISTED: Final = 20
 
@@ -46,8 +47,7 @@ exit codes: 0 written; 2 no such session, or it cannot be read or written
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    known = ", ".join([OWN, *(get(name).aliases[0] for name in names())])
-    targets = ", ".join([OWN, *(get(name).aliases[0] for name in writers())])
+    known, targets = ", ".join(_spelled(names())), ", ".join(_spelled(writers()))
     parser.add_argument("session", nargs="?", default=LATEST, metavar="SESSION", help="the session (default: latest)")
     parser.add_argument("--from", dest="source", default="", metavar="AGENT", help=f"whose session it is: {known}")
     parser.add_argument("--to", dest="target", required=True, metavar="AGENT", help=f"who continues it: {targets}")
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    target = OWN if arguments.target == OWN else get(arguments.target, path="--to").name
+    target = _named(arguments.target, "--to", writers())
     session = _source(arguments)
     if target == OWN:
         written = write_own(session, dry_run=arguments.dry_run)
@@ -84,11 +84,30 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
+def _spelled(agents: Iterable[str]) -> list[str]:
+    """The names as the options take them."""
+    return [OWN, *(get(name).aliases[0] for name in agents)]
+
+
+def _named(name: str, option: str, agents: tuple[str, ...]) -> str:
+    """The agent that an option names: one of these, or toolglot."""
+    if name == OWN:
+        return OWN
+    try:
+        record = get(name)
+    except UnknownNameError:
+        raise unknown_name("agent", name, _spelled(agents), path=option) from None
+    if record.name not in agents:
+        hint = f"known: {', '.join(sorted(_spelled(agents)))}"
+        raise InputError(f"sessions of {record.title} are only read", path=option, hint=hint)
+    return record.name
+
+
 def _source(arguments: argparse.Namespace) -> AgentSession:
     """The session to hand over."""
     if arguments.source == OWN:
         return read_own(arguments.session)
-    source = get(arguments.source, path="--from").name if arguments.source else ""
+    source = _named(arguments.source, "--from", names()) if arguments.source else ""
     if not source and arguments.session == LATEST:
         raise InputError("no agent is named", path="--from", hint="--from claude, or the path of a session")
     path = Path(arguments.session).expanduser()
@@ -143,6 +162,8 @@ def _show(session: AgentSession, written: WrittenSession, arguments: argparse.Na
             page.line(f"  … and {len(entries) - MAX_LISTED} more; --format json lists all of them")
         page.line(f"  {summarise(written.report) or 'nothing was changed'}")
         page.line(f"  {'would be written' if arguments.dry_run else 'written'}: {clean(str(written.path))}")
+        if written.directory and not Path(written.directory).is_dir():
+            page.line(f"  the folder {clean(written.directory)} does not exist here; --directory DIR names another one")
     if arguments.dry_run:
         return
     commands = [shlex.join(command) for command in (written.preparation, written.command) if command]

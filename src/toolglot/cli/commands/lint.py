@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from toolglot import lint, profiles
 from toolglot.cli import targets
@@ -28,6 +29,8 @@ MAX_KEPT: Final = 50_000
 
 _EXCERPT_WIDTH: Final = 100
 """Characters of a line that are printed."""
+_NEXT_PROMPT: Final = "Continue."
+"""A session that ends with an answer of the model is judged as the request that the next prompt makes of it."""
 _MARKS: Final = 40
 """Characters of a value that are underlined."""
 
@@ -64,12 +67,10 @@ class FoundViolation(Struct, frozen=True, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         violation = self.violation
+        span = asdict(self.span)
         return {
             "file": self.record.file,
-            "line": self.span.line,
-            "column": self.span.column,
-            "end_line": self.span.end_line,
-            "end_column": self.span.end_column,
+            **(dict.fromkeys(span) if self.record.is_session else span),
             **{name: mask(str(getattr(violation, name))) for name in violation.__struct_fields__},
         }
 
@@ -220,7 +221,7 @@ def _window_start(column: int) -> int:
 
 def _lint_file(file: str, judge: _Judge, tally: LintTotals, format: str, terminal: Terminal) -> None:
     with (
-        open_document(file) as document,
+        open_document(file, next_prompt=_NEXT_PROMPT) as document,
         terminal.progress(document.size, f"lint {file}", quiet=judge.is_quiet) as advance,
     ):
         for record in document.records:
@@ -255,7 +256,9 @@ def _group_equal(findings: list[FoundViolation]) -> list[list[FoundViolation]]:
 def _show(same: list[FoundViolation], page: TerminalPage) -> None:
     found = same[0]
     violation, span = found.violation, found.span
-    where = clean(f"{found.record.file}:{span.line}:{span.column}")
+    # The request of a session is made of its file: its lines are not those of the file.
+    is_session = found.record.is_session
+    where = clean(found.record.file if is_session else f"{found.record.file}:{span.line}:{span.column}")
     page.line(
         page.paint(f"{where}: ", "bold")
         + page.paint(f"{violation.target} refuses", "bold", "red")
@@ -265,7 +268,8 @@ def _show(same: list[FoundViolation], page: TerminalPage) -> None:
     rules = ", ".join(dict.fromkeys(found.violation.rule for found in same))
     about = f"[{rules}] {violation.confidence}, {words}"
     page.line(f"  {page.paint(clean(violation.path), 'cyan')}  {page.paint(about, 'dim')}")
-    _print_excerpt(found, page)
+    if not is_session:
+        _print_excerpt(found, page)
     if violation.hint:
         page.line(f"  {page.paint('hint:', 'green')} {clean(violation.hint)}")
     page.line()

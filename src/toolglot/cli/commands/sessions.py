@@ -126,7 +126,14 @@ def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return list_agent_sessions(arguments, terminal, _limit(arguments))
     from toolglot.runtime.log.sessions import list_sessions  # noqa: PLC0415
 
-    page = _in_store(arguments, lambda store: list_sessions(store, limit=_limit(arguments)))
+    limit = _limit(arguments)
+    location = session_store(arguments.store)
+    if arguments.store is None and not is_address(location) and not Path(location).expanduser().exists():
+        if arguments.format == "json":
+            terminal.write_json([])
+        terminal.note("no sessions yet; `toolglot chat` and `toolglot run` create one")
+        return 0
+    page = _in_store(arguments, lambda store: list_sessions(store, limit=limit))
     if arguments.format == "json":
         terminal.write_json([_session_json(info) for info in page.sessions])
     elif page.sessions:

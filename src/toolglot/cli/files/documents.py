@@ -144,15 +144,15 @@ def pretty(body: Any) -> bytes:
 
 
 @contextlib.contextmanager
-def open_document(name: str) -> Iterator[InputDocument]:
-    """Open a file; `-` is stdin."""
+def open_document(name: str, *, next_prompt: str = "") -> Iterator[InputDocument]:
+    """Open a file; `-` is stdin. `next_prompt`: what follows a session that ends with an answer of the model."""
     if name == STDIN:
         if sys.stdin is None:
             raise InputError("stdin is closed", path="<stdin>", hint="pass a file")
         yield _document("<stdin>", sys.stdin.buffer, 0)
         return
     if in_database(name):
-        session = session_request(name, b"")
+        session = session_request(name, b"", next_prompt=next_prompt)
         if session is not None:
             yield _session_document(name, session, 0)
             return
@@ -163,7 +163,7 @@ def open_document(name: str) -> Iterator[InputDocument]:
         raise _unreadable(name, error) from None
     with stream:
         try:
-            session = _session_in(name, stream)
+            session = _session_in(name, stream, next_prompt)
         except OSError as error:  # some files can be opened, and not read
             raise _unreadable(name, error) from None
         if session is None:
@@ -172,13 +172,13 @@ def open_document(name: str) -> Iterator[InputDocument]:
             yield _session_document(name, session, size)
 
 
-def _session_in(name: str, stream: BinaryIO) -> SessionRequest | None:
+def _session_in(name: str, stream: BinaryIO, next_prompt: str) -> SessionRequest | None:
     """The request of a session file of a coding agent; None for any other file. What follows is read from its start."""
     if not stream.seekable():
         return None
     head = stream.read(_HEAD)
     stream.seek(0)
-    return session_request(name, head)
+    return session_request(name, head, next_prompt=next_prompt)
 
 
 def _session_document(name: str, session: SessionRequest, size: int) -> InputDocument:

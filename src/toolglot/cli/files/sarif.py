@@ -64,14 +64,16 @@ def _descriptor(found: FoundViolation, known: dict[str, Rule | Fact]) -> dict[st
 def _result(found: FoundViolation, index: int) -> dict[str, Any]:
     violation, span = found.violation, found.span
     hint = f" ({violation.hint})" if violation.hint else ""
-    region = {
-        "startLine": span.line,
-        "startColumn": span.column,
-        "endLine": span.end_line,
-        "endColumn": span.end_column,
-    }
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(found.record.file)}}
+    if not found.record.is_session:  # the lines of a request that was made of a session are not those of its file
+        physical["region"] = {
+            "startLine": span.line,
+            "startColumn": span.column,
+            "endLine": span.end_line,
+            "endColumn": span.end_column,
+        }
     location = {
-        "physicalLocation": {"artifactLocation": {"uri": _uri(found.record.file)}, "region": region},
+        "physicalLocation": physical,
         "logicalLocations": [{"fullyQualifiedName": mask(violation.path)}],
     }
     return {

@@ -41,10 +41,11 @@ def in_database(name: str) -> bool:
         return False
 
 
-def session_request(name: str, head: bytes) -> SessionRequest | None:
+def session_request(name: str, head: bytes, *, next_prompt: str = "") -> SessionRequest | None:
     """The request of a session file, or of a session in a database; None for any other file.
 
     head: its first bytes.
+    next_prompt: what the user says after a last answer of the model.
     """
     if not name.endswith(_ENDS) and not in_database(name) and not any(mark in head for mark in _MARKS):
         return None
@@ -55,4 +56,5 @@ def session_request(name: str, head: bytes) -> SessionRequest | None:
     except InputError:
         return None
     session = found.read(Path(name))
-    return SessionRequest(session, agent_files.request_of(session), found.provider, found.title)
+    body = agent_files.request_of(session, next_prompt=next_prompt)
+    return SessionRequest(session, body, found.provider, found.title)
