@@ -48,9 +48,8 @@ class GracefulShutdown:
 
     def refuse_new(self, record: RequestRecord, *, on_socket: bool = False) -> None:
         """Refuse a request when open ones are cut off; on a WebSocket at once: it cannot end with the response."""
-        if (
-            self._is_over or self.is_hurried or (on_socket and self.is_draining)
-        ) and record.request.action not in STILL_ANSWERED:
+        is_refused = self._is_over or self.is_hurried or (on_socket and self.is_draining)
+        if is_refused and record.request.action not in STILL_ANSWERED:
             raise ProviderError(STOPPING)
 
     async def wait(self, seconds: float) -> None:
