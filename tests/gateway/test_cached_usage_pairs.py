@@ -40,6 +40,7 @@ PRICES = {
     "vertex_claude": (5, 0.5, 6.25, 25),
     "openai_chat": (2, 0.5, 2, 8),
     "openai_responses": (5, 0.5, 5, 30),
+    "bedrock": (5, 0.5, 6.25, 25),
     "gemini": (1.25, 0.125, 1.25, 10),
     "deepseek": (0.27, 0.07, 0.27, 1.1),
     "xai": (2, 0.5, 2, 6),

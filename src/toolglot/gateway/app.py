@@ -37,7 +37,6 @@ from toolglot.gateway.endpoints.information import InformationEndpoints
 from toolglot.gateway.endpoints.openapi import OPEN
 from toolglot.gateway.endpoints.pass_through import PassThrough
 from toolglot.gateway.endpoints.response_socket import ResponseSockets
-from toolglot.gateway.endpoints.socket_response import SocketResponse
 from toolglot.gateway.endpoints.table import DEFAULT_SOURCE, INSPECTOR, GatewayEndpoint, client_protocol, find
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.asgi_client import asgi_request, websocket_request
@@ -547,7 +546,7 @@ class Gateway:
             self.feed.publish(record)
         if self.tracing is not None and record.request.action in _TRACED:
             record.trace = self.tracing.begin(record, request.headers)
-        self.shutdown.refuse_new(record, on_socket=isinstance(request.channel, SocketResponse))
+        self.shutdown.refuse_new(record, on_socket=request.is_on_socket)
         if self.open > self.config.gateway.max_concurrent:
             busy = "the gateway has reached its limit of concurrent requests (max_concurrent); try again"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))

@@ -517,7 +517,8 @@ def test_at_the_end_of_the_gateway_idle_sockets_close_and_what_runs_goes_on(
             stopped.signal(signal.SIGTERM)
             assert closed_with(idle) == 1001
             busy.create("held/held", stream_id="late")
-            assert busy.until_end("late")[-1]["status"] == 503
+            late = busy.until_end("late")[-1]
+            assert late["status"] == 503, late
             gates.open.release()
             assert busy.until_end()[-1]["type"] == "response.completed"
             assert closed_with(busy) == 1001

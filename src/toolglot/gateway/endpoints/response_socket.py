@@ -315,7 +315,7 @@ class ResponseSocket:
         request = ClientRequest(
             channel, "POST", shook.path, shook.raw_path, shook.raw_query, dict(self._headers), shook.header_bytes
         )
-        request.is_warm_up = event.is_warm_up
+        request.is_warm_up, request.is_on_socket = event.is_warm_up, True
         try:
             await self._serve(request)
         finally:

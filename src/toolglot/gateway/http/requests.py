@@ -109,7 +109,19 @@ class ClientRequest:
 
     __slots__ = (
         *("accept_socket", "body", "body_bytes", "channel", "client", "header_bytes", "headers", "id", "is_background"),
-        *("is_warm_up", "memory", "method", "path", "query", "raw_path", "raw_query", "replay_of", "share", "socket"),
+        *(
+            "is_on_socket",
+            "is_warm_up",
+            "memory",
+            "method",
+            "path",
+            "query",
+            "raw_path",
+            "raw_query",
+            "replay_of",
+            "share",
+            "socket",
+        ),
         "values",
     )
 
@@ -151,6 +163,8 @@ class ClientRequest:
         """The WebSocket that was accepted, which is served after the request."""
         self.replay_of: str = ""
         """The request of the past that it repeats, by its id."""
+        self.is_on_socket: bool = False
+        """It came over a WebSocket that goes on after it."""
         self.is_background: bool = False
         """It is the request of a response that runs in the background."""
         self.is_warm_up: bool = False

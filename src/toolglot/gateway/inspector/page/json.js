@@ -1,5 +1,5 @@
 // JSON as it stands in a body: indented and foldable, each literal as it was sent. Law: reading it is linear in its length.
-import { html, useEffect, useMemo, useState } from './vendor/htm-preact.js';
+import { html, useEffect, useLayoutEffect, useMemo, useState } from './vendor/htm-preact.js';
 import { LongText, Words, head, moreOf, number, visible } from './text.js';
 import { FixedList } from './windows.js';
 
@@ -138,7 +138,7 @@ export function Peek({ text, title = 'The whole text', close }) {
 }
 
 export function Dialog({ title, close, children, class: name = '' }) {
-  useEffect(() => {
+  useLayoutEffect(() => { // with what it shows: a key that is pressed at once reaches it
     const before = document.activeElement;
     document.querySelector('.dialog button')?.focus();
     return () => before?.focus?.();
