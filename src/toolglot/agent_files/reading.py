@@ -6,7 +6,7 @@ Law: a message that cannot be decoded is left out and reported with its file and
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,3 +128,13 @@ def first_prompt(turns: Sequence[Turn]) -> str:
             if text.strip():
                 return title_from(text)
     return ""
+
+
+def describe_with(read: Callable[[Path], AgentSession]) -> Callable[[Path], SessionRow]:
+    """Makes rows for a list of the sessions that `read` reads whole."""
+
+    def describe(path: Path) -> SessionRow:
+        status = path.stat()
+        return row_of(read(path), status.st_size, status.st_mtime)
+
+    return describe

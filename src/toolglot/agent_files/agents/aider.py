@@ -13,10 +13,10 @@ from typing import Final
 from toolglot.agent_files.base import AgentFormat, AgentHome
 from toolglot.agent_files.checks.read_only import examine_with
 from toolglot.agent_files.json_lines import FileLine
-from toolglot.agent_files.reading import ReadingLog, first_prompt, row_of
+from toolglot.agent_files.reading import ReadingLog, describe_with, first_prompt
 from toolglot.agent_files.rendered_turns import issuer_of
 from toolglot.agent_files.times import seconds_of
-from toolglot.agent_files.values import AgentSession, SessionRow
+from toolglot.agent_files.values import AgentSession
 from toolglot.agent_files.whole_files import no_lines, read_bytes
 from toolglot.conversation import Conversation, Text, Turn
 
@@ -91,12 +91,6 @@ def _turn_of(role: str, text: str, model: str) -> Turn:
     return Turn("assistant", (Text(text),), issuer=issuer_of(NAME, model))
 
 
-def describe(path: Path) -> SessionRow:
-    """A row for a list."""
-    status = path.stat()
-    return row_of(read(path), status.st_size, status.st_mtime)
-
-
 FORMAT: Final = AgentFormat(
     name=NAME,
     title="aider",
@@ -104,7 +98,7 @@ FORMAT: Final = AgentFormat(
     find=find,
     provider="openai",
     recognises=recognises,
-    describe=describe,
+    describe=describe_with(read),
     read=read,
     examine=examine_with(read),
     lines=no_lines,

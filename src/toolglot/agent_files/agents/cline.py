@@ -13,10 +13,10 @@ from typing import Any, Final
 from toolglot.agent_files.base import AgentFormat, AgentHome
 from toolglot.agent_files.checks.read_only import examine_with
 from toolglot.agent_files.json_lines import FileLine, list_of, object_of, text_of
-from toolglot.agent_files.reading import ReadingLog, call_of, first_prompt, image_of, row_of, title_from
+from toolglot.agent_files.reading import ReadingLog, call_of, describe_with, first_prompt, image_of, title_from
 from toolglot.agent_files.rendered_turns import issuer_of
 from toolglot.agent_files.times import seconds_of
-from toolglot.agent_files.values import AgentSession, OwnPrompt, SessionRow
+from toolglot.agent_files.values import AgentSession, OwnPrompt
 from toolglot.agent_files.whole_files import no_lines, read_document
 from toolglot.conversation import Block, Conversation, Media, ResultPart, Text, Thinking, ToolResult, Turn
 from toolglot.errors import InputError
@@ -215,12 +215,6 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def describe(path: Path) -> SessionRow:
-    """A row for a list."""
-    status = path.stat()
-    return row_of(read(path), status.st_size, status.st_mtime)
-
-
 FORMAT: Final = AgentFormat(
     name=NAME,
     title="Cline",
@@ -228,7 +222,7 @@ FORMAT: Final = AgentFormat(
     find=find,
     provider="anthropic",
     recognises=recognises,
-    describe=describe,
+    describe=describe_with(read),
     read=read,
     examine=examine_with(read),
     lines=no_lines,

@@ -14,9 +14,17 @@ from toolglot import jsontext
 from toolglot.agent_files.base import AgentFormat, AgentHome
 from toolglot.agent_files.checks.read_only import examine_with
 from toolglot.agent_files.json_lines import FileLine, list_of, object_of, text_of
-from toolglot.agent_files.reading import ReadingLog, call_of, first_prompt, image_of, row_of, summary_turn, title_from
+from toolglot.agent_files.reading import (
+    ReadingLog,
+    call_of,
+    describe_with,
+    first_prompt,
+    image_of,
+    summary_turn,
+    title_from,
+)
 from toolglot.agent_files.rendered_turns import issuer_of
-from toolglot.agent_files.values import AgentSession, SessionRow
+from toolglot.agent_files.values import AgentSession
 from toolglot.agent_files.whole_files import no_lines, read_document
 from toolglot.conversation import Block, Conversation, Text, Thinking, ToolResult, Turn
 from toolglot.errors import InputError
@@ -156,12 +164,6 @@ def _blocks_of(content: Any) -> list[Block]:
     return blocks
 
 
-def describe(path: Path) -> SessionRow:
-    """A row for a list."""
-    status = path.stat()
-    return row_of(read(path), status.st_size, status.st_mtime)
-
-
 FORMAT: Final = AgentFormat(
     name=NAME,
     title="Continue",
@@ -169,7 +171,7 @@ FORMAT: Final = AgentFormat(
     find=find,
     provider="openai",
     recognises=recognises,
-    describe=describe,
+    describe=describe_with(read),
     read=read,
     examine=examine_with(read),
     lines=no_lines,

@@ -14,10 +14,10 @@ from typing import Any, Final
 from toolglot.agent_files.base import AgentFormat, AgentHome
 from toolglot.agent_files.checks.read_only import examine_with
 from toolglot.agent_files.json_lines import FileLine, list_of, object_of, read_lines, text_of
-from toolglot.agent_files.reading import ReadingLog, call_of, first_prompt, image_of, row_of, summary_turn
+from toolglot.agent_files.reading import ReadingLog, call_of, describe_with, first_prompt, image_of, summary_turn
 from toolglot.agent_files.rendered_turns import issuer_of
 from toolglot.agent_files.times import seconds_of
-from toolglot.agent_files.values import AgentSession, SessionRow
+from toolglot.agent_files.values import AgentSession
 from toolglot.agent_files.whole_files import no_lines
 from toolglot.conversation import Block, Conversation, Media, Text, Thinking, ToolResult, Turn
 
@@ -155,12 +155,6 @@ def _media_of(part: dict[str, Any]) -> Media:
     return Media("document", type_, data=data, name=name or None)
 
 
-def describe(path: Path) -> SessionRow:
-    """A row for a list."""
-    status = path.stat()
-    return row_of(read(path), status.st_size, status.st_mtime)
-
-
 FORMAT: Final = AgentFormat(
     name=NAME,
     title="llxprt",
@@ -168,7 +162,7 @@ FORMAT: Final = AgentFormat(
     find=find,
     provider="openai",
     recognises=recognises,
-    describe=describe,
+    describe=describe_with(read),
     read=read,
     examine=examine_with(read),
     lines=no_lines,
